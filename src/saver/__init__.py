@@ -1,0 +1,39 @@
+"""Evaluate a new policy precisely and safely (SaVeR, ICML 2024).
+
+A problem is stated -> a design says how often to visit each (state, action) -> a ledger says whether it can
+be afforded -> a collector turns both into episodes -> an estimate comes out.
+"""
+
+from saver import design, errors, estimate, problem, scenarios
+from saver.problem import (
+    Bernoulli,
+    Bounded,
+    Empirical,
+    Gaussian,
+    Mdp,
+    Problem,
+    Scenario,
+    SubGaussian,
+    World,
+)
+from saver.scenarios import SCENARIOS
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "SCENARIOS",
+    "Bernoulli",
+    "Bounded",
+    "Empirical",
+    "Gaussian",
+    "Mdp",
+    "Problem",
+    "Scenario",
+    "SubGaussian",
+    "World",
+    "design",
+    "errors",
+    "estimate",
+    "problem",
+    "scenarios",
+]

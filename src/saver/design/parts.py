@@ -1,0 +1,54 @@
+"""What every design shares: its result, its inputs, and the number by which designs are compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from saver.problem import checks
+from saver.problem.bellman import visits, weights
+from saver.problem.checks import Floats
+from saver.problem.mdp import Mdp
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """A behaviour to collect with.
+
+    Attributes:
+        policy: [S, A], or [L, S, A] where it depends on the step.
+        spread: the normaliser, M(s) or B(s) in the paper, [S] or [L, S].
+    """
+
+    policy: Floats
+    spread: Floats
+
+
+def limit(mdp: Mdp, target: ArrayLike, variance: ArrayLike, behaviour: ArrayLike) -> float:
+    """Sum c^2 variance / d: K times the mean squared error after K episodes of `behaviour`, as K grows.
+
+    Infinite if the behaviour never visits a pair that has weight and variance.
+    """
+    c, noise = weights(mdp, target), check_variance(mdp, variance)
+    return limit_of(c**2 * noise, visits(mdp, behaviour))
+
+
+def limit_of(cost: Floats, d: Floats) -> float:
+    """Sum cost / d over the pairs with a cost."""
+    needed = cost > 0
+    if np.any(d[needed] <= 0):
+        return float("inf")
+    return float(np.sum(cost[needed] / d[needed]))
+
+
+def check_variance(mdp: Mdp, variance: ArrayLike) -> Floats:
+    """[S, A], finite and not negative."""
+    return checks.within("variance", checks.shaped("variance", variance, (mdp.states, mdp.actions)), 0.0)
+
+
+def proportional(terms: Floats, spread: Floats, fallback: Floats) -> Floats:
+    """Terms / spread, row by row; where nothing varies, the fallback (the target)."""
+    known = spread > 0
+    return np.where(known[:, None], terms / np.where(known, spread, 1.0)[:, None], fallback)

@@ -1,0 +1,21 @@
+"""What can go wrong, each with a message that names the value, the place and the remedy."""
+
+
+class SaverError(Exception):
+    """Every error that saver raises on purpose."""
+
+
+class InvalidProblem(SaverError, ValueError):
+    """A model, a world or a number of the problem statement makes no sense."""
+
+
+class InvalidPolicy(SaverError, ValueError):
+    """A policy is no distribution over the actions that a model has."""
+
+
+class InvalidData(SaverError, ValueError):
+    """Something observed (a trajectory, a file) is broken or impossible."""
+
+
+class Infeasible(SaverError, ValueError):
+    """No behaviour can do what was asked."""

@@ -1,0 +1,112 @@
+"""Certainty equivalence: the value in the model whose means (and transitions) are those observed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from saver.estimate.interval import Estimate, from_parts
+from saver.estimate.moments import Moments
+from saver.problem.bellman import by_step, occupancy, weights
+from saver.problem.checks import Bools, Floats
+from saver.problem.mdp import Mdp
+
+
+def certainty(mdp: Mdp, target: Floats, rewards: Moments, level: float = 0.95) -> Estimate:
+    """Y = sum c(s,a) mean(s,a) with known transitions; its variance is sum c^2 variance / T.
+
+    Weight on pairs that were never seen is filled with the average of the seen, weighted alike: the sum over
+    the seen divided by `covered`.
+    """
+    c = weights(mdp, target)
+    seen = rewards.counts > 0
+    covered = covered_share(c, seen)
+    if covered == 0.0:
+        return from_parts(np.nan, np.array([np.inf]), np.ones(1), 0.0, level)
+    c = np.where(seen, c, 0.0) / covered
+    value = float(np.sum(c * rewards.mean))
+    return from_parts(value, *_reward_noise(c, rewards), covered, level)
+
+
+def certainty_estimated(
+    mdp: Mdp, target: Floats, rewards: Moments, moves: Any, ends: Floats, level: float = 0.95
+) -> Estimate:
+    """The paper's recursion with estimated transitions, from counts of moves [S * A, S] and of ends [S * A].
+
+    Y_t(s) = sum_a pi(a|s) (mean(s,a) + discount sum_s' P^(s'|s,a) Y_{t+1}(s')).
+
+    To first order its variance adds to that of the means, for each pair, Var_{s' ~ P^}[u(s,a,s')] / n(s,a),
+    u = sum_t discount^{t+1} x_t(s,a) Y_{t+1}(s'), n the number of observed outcomes.
+    """
+    shape = (mdp.states, mdp.actions)
+    outcomes = np.asarray(moves.sum(axis=1)).ravel() + ends
+    x = occupancy(mdp, target)
+    onward_needed = x[:-1].sum(axis=0) > 0
+    seen = (rewards.counts > 0) & ((outcomes.reshape(shape) > 0) | ~onward_needed)
+    covered = covered_share(weights(mdp, target), seen)
+    if covered == 0.0:
+        return from_parts(np.nan, np.array([np.inf]), np.ones(1), 0.0, level)
+
+    P = (sparse.diags_array(1.0 / np.maximum(outcomes, 1)) @ moves).tocsr()
+    pi = by_step(mdp, target)
+    mean = np.where(seen, rewards.mean, 0.0) / covered
+    Y = _backward(mdp, pi, mean, P)
+    c, u = _forward(mdp, pi, P, Y)
+    parts, freedom = _reward_noise(np.where(seen, c, 0.0) / covered, rewards)
+    move_parts = _move_noise(P, u, outcomes)
+    return from_parts(
+        float(mdp.start @ Y[0]),
+        np.concatenate([parts, move_parts]),
+        np.concatenate([freedom, np.maximum(outcomes - 1, 1)]),
+        covered,
+        level,
+    )
+
+
+def covered_share(c: Floats, seen: Bools) -> float:
+    """The share of the weight that is on seen pairs; exactly 1 when all of it is."""
+    return 1.0 if not np.any(c[~seen]) else float(c[seen].sum() / c.sum())
+
+
+def _reward_noise(c: Floats, rewards: Moments) -> tuple[Floats, Floats]:
+    """c^2 variance / T and T - 1 of each weighted pair.
+
+    One sample says nothing of its variance: such a pair takes the largest among the others.
+    """
+    used = c > 0
+    count, variance = rewards.counts[used], rewards.variance[used]
+    measured = count >= 2
+    largest = variance[measured].max(initial=0.0) if measured.any() else np.inf
+    variance = np.where(measured, variance, largest)
+    return c[used] ** 2 * variance / count, np.maximum(count - 1.0, 1.0)
+
+
+def _backward(mdp: Mdp, pi: Floats, mean: Floats, P: Any) -> Floats:
+    Y = np.zeros((mdp.horizon + 1, mdp.states))
+    for t in reversed(range(mdp.horizon)):
+        Y[t] = np.sum(pi[t] * (mean + mdp.discount * (P @ Y[t + 1]).reshape(mean.shape)), axis=1)
+    return Y
+
+
+def _forward(mdp: Mdp, pi: Floats, P: Any, Y: Floats) -> tuple[Floats, Floats]:
+    """The weights c under P^, and u for each stored entry of P^."""
+    c, mass, u = np.zeros((mdp.states, mdp.actions)), mdp.start, np.zeros(P.nnz)
+    rows = np.repeat(np.arange(P.shape[0]), np.diff(P.indptr))
+    for t in range(mdp.horizon):
+        flow = mdp.discount**t * mass[:, None] * pi[t]
+        c += flow
+        u += mdp.discount * flow.ravel()[rows] * Y[t + 1][P.indices]
+        mass = P.T @ (mass[:, None] * pi[t]).ravel()
+    return c, u
+
+
+def _move_noise(P: Any, u: Floats, outcomes: Floats) -> Floats:
+    """Var_{s' ~ P^}[u] / (n - 1) for each pair; an end counts as u = 0."""
+    rows = np.repeat(np.arange(P.shape[0]), np.diff(P.indptr))
+    centre = np.bincount(rows, P.data * u, P.shape[0])
+    ends = np.maximum(1.0 - np.bincount(rows, P.data, P.shape[0]), 0.0) * (outcomes > 0)
+    spread = np.bincount(rows, P.data * (u - centre[rows]) ** 2, P.shape[0]) + ends * centre**2
+    result: Floats = spread / np.maximum(outcomes - 1, 1)
+    return result

@@ -1,0 +1,39 @@
+"""Importance weighting: rewards reweighted by how much likelier the target was to get there."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from saver.errors import InvalidData
+from saver.estimate.interval import Estimate, from_parts
+from saver.problem.bellman import by_step
+from saver.problem.checks import Floats, Ints
+from saver.problem.mdp import Mdp
+
+
+def importance_return(
+    mdp: Mdp, target: Floats, states: Ints, actions: Ints, rewards: Floats, propensities: Floats
+) -> float:
+    """sum_t discount^t (prod_{u <= t} pi(a_u|s_u) / b(a_u|s_u)) r_t: per decision; plain if L = 1."""
+    bad = np.flatnonzero((propensities <= 0) | (propensities > 1))
+    if len(bad):
+        raise InvalidData(
+            f"propensities[{bad[0]}] is {propensities[bad[0]]:g}; the probability of an action "
+            "that was taken must be in (0, 1]"
+        )
+    steps = np.arange(len(states))
+    ratio = np.cumprod(by_step(mdp, target)[steps, states, actions] / propensities)
+    return float(np.sum(mdp.discount**steps * ratio * rewards))
+
+
+def importance(count: int, mean: float, squares: float, covered: float, level: float = 0.95) -> Estimate:
+    """The average of `count` importance-weighted returns, from their running moments.
+
+    It is unbiased whatever is `covered`, as long as the behaviours could take every action of the target, so
+    its interval does not wait for full coverage.
+    """
+    if count == 0:
+        return from_parts(np.nan, np.array([np.inf]), np.ones(1), 0.0, level)
+    variance = squares / (count - 1) / count if count > 1 else np.inf
+    bounded = from_parts(mean, np.array([variance]), np.array([max(count - 1.0, 1.0)]), 1.0, level)
+    return Estimate(bounded.value, bounded.stderr, bounded.interval, covered)

@@ -1,0 +1,53 @@
+"""The answer: a value, its standard error, an interval, and how much of the question the data cover."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from saver.problem import checks
+from saver.problem.checks import Floats
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An estimated value of the target.
+
+    Attributes:
+        value: NaN before the first sample.
+        stderr: of the noise alone; infinite while no variance can be estimated.
+        interval: at the level asked for; unbounded while `covered` is below 1, because no data
+            bound the mean of a pair that was never seen.
+        covered: the share of the total weight whose pairs have at least one sample.
+    """
+
+    value: float
+    stderr: float
+    interval: tuple[float, float]
+    covered: float
+
+
+def from_parts(value: float, parts: Floats, freedom: Floats, covered: float, level: float) -> Estimate:
+    """An estimate whose variance is a sum of independent `parts`, each with its degrees of freedom.
+
+    The interval is Student's with the degrees of freedom of Welch and Satterthwaite,
+    (sum v)^2 / sum(v^2 / freedom).
+    """
+    level = checks.between("level", level, 0.0, 1.0, closed=(False, False))
+    total = float(np.sum(parts))
+    stderr = math.sqrt(total)
+    if covered < 1.0 or not math.isfinite(stderr):
+        return Estimate(value, stderr, (-math.inf, math.inf), covered)
+    half = stderr * _quantile(total, parts, freedom, level) if total > 0 else 0.0
+    return Estimate(value, stderr, (value - half, value + half), covered)
+
+
+def _quantile(total: float, parts: Floats, freedom: Floats, level: float) -> float:
+    from scipy.special import stdtrit
+
+    share = parts / total
+    known = share > 0
+    degrees = 1.0 / float(np.sum(share[known] ** 2 / freedom[known]))
+    return float(stdtrit(degrees, 0.5 + level / 2))

@@ -1,0 +1,43 @@
+"""Running moments of what was observed in each (state, action)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from saver.problem.checks import Floats
+
+
+def moment_step(count: Any, mean: float, squares: float, value: float) -> tuple[float, float]:
+    """Welford: the mean and the sum of squared deviations after the `count`-th value."""
+    before = value - mean
+    mean = mean + before / count
+    return mean, squares + before * (value - mean)
+
+
+@dataclass(eq=False)
+class Moments:
+    """Counts, means and sums of squared deviations, [S, A] each."""
+
+    counts: Any
+    mean: Any
+    squares: Any
+
+    @classmethod
+    def empty(cls, shape: tuple[int, int]) -> Moments:
+        """Nothing observed yet."""
+        return cls(np.zeros(shape, dtype=np.int64), np.zeros(shape), np.zeros(shape))
+
+    def add(self, state: int, action: int, value: float) -> None:
+        """Take one observation in."""
+        at = state, action
+        self.counts[at] += 1
+        self.mean[at], self.squares[at] = moment_step(self.counts[at], self.mean[at], self.squares[at], value)
+
+    @property
+    def variance(self) -> Floats:
+        """The sample variance: divides by T - 1, and is 0 where T < 2."""
+        result: Floats = self.squares / np.maximum(self.counts - 1, 1)
+        return result

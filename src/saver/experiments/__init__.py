@@ -1,0 +1,1 @@
+"""What a newcomer runs: computations that write tables."""

@@ -1,0 +1,64 @@
+"""The limit of each design on each scenario: K times the mean squared error after K episodes, as K grows.
+
+Run as `python -m saver.experiments.limits --out DIR`: prints the table and writes DIR/limits.csv.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+from saver import design
+from saver.problem import Scenario
+from saver.problem.checks import Floats
+from saver.scenarios import SCENARIOS
+
+COLUMNS = ("scenario", "design", "limit", "constraint_value", "required", "safe")
+
+
+def rows() -> Iterator[tuple[str, str, float, float, float, str]]:
+    """One row for each scenario and design, in units of one episode."""
+    for make in SCENARIOS.values():
+        scenario = make()
+        problem, variance = scenario.problem, scenario.world.reward.variance
+        for name, policy in _designs(scenario).items():
+            found = design.limit(problem.mdp, problem.target, variance, policy)
+            earned = scenario.world.constraint_value(policy)
+            safe = "yes" if earned >= problem.required * (1 - 1e-9) else "no"
+            yield scenario.name, name, found, earned, problem.required, safe
+
+
+def _designs(scenario: Scenario) -> dict[str, Floats]:
+    mdp, target = scenario.problem.mdp, scenario.problem.target
+    variance = scenario.world.reward.variance
+    policies: dict[str, Floats] = {"on-policy": target}
+    if design.is_tree(mdp):
+        policies["tree"] = design.tree(mdp, target, variance).policy
+    else:
+        policies["dag"] = design.dag(mdp, target, variance).policy
+        policies["dag, by step"] = design.dag(mdp, target, variance, time_indexed=True).policy
+    return policies
+
+
+def main() -> None:
+    """Print the table and write it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("results"), help="folder for limits.csv")
+    out = parser.parse_args().out
+    table = list(rows())
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / "limits.csv"
+    partial = path.with_suffix(".part")
+    with partial.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([COLUMNS, *table])
+    partial.replace(path)
+    print(f"{'scenario':<13}{'design':<15}{'K * MSE':>10}{'constraint':>12}{'required':>10}  safe")
+    for name, policy, found, earned, required, safe in table:
+        print(f"{name:<13}{policy:<15}{found:>10.4g}{earned:>12.4g}{required:>10.4g}  {safe}")
+    print(f"written to {path}")
+
+
+if __name__ == "__main__":
+    main()

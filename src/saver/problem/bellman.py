@@ -1,0 +1,129 @@
+"""What a policy does in a known model: where it goes, what it earns, how much that varies.
+
+Every function takes a policy as (S, A), or as (L, S, A) where it depends on the step.
+A move that ends the episode leads to value 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from saver.problem import checks
+from saver.problem.checks import Floats, Ints
+from saver.problem.mdp import Mdp
+
+
+def by_step(mdp: Mdp, policy: Floats) -> Floats:
+    """A view of `policy` as [L, S, A]."""
+    return np.broadcast_to(policy, (mdp.horizon, mdp.states, mdp.actions))
+
+
+def occupancy(mdp: Mdp, policy: ArrayLike) -> Floats:
+    """x_t(s,a) = P(s_t = s, a_t = a), [L, S, A]."""
+    x = np.zeros((mdp.horizon, mdp.states, mdp.actions))
+    for t, states, flow in _forward(mdp, checks.policy(mdp, policy)):
+        x[t, states] = flow
+    return x
+
+
+def visits(mdp: Mdp, behaviour: ArrayLike) -> Floats:
+    """d(s,a) = sum_t P(s_t = s, a_t = a), the expected visits in one episode, [S, A]."""
+    d = np.zeros((mdp.states, mdp.actions))
+    for _, states, flow in _forward(mdp, checks.policy(mdp, behaviour, "behaviour")):
+        d[states] += flow
+    return d
+
+
+def weights(mdp: Mdp, target: ArrayLike) -> Floats:
+    """c(s,a) = sum_t discount^t P(s_t = s, a_t = a): the value is linear in the means with these, [S, A]."""
+    c = np.zeros((mdp.states, mdp.actions))
+    for t, states, flow in _forward(mdp, checks.policy(mdp, target, "target")):
+        c[states] += mdp.discount**t * flow
+    return c
+
+
+def value(mdp: Mdp, policy: ArrayLike, mean: ArrayLike) -> float:
+    """V = sum c(s,a) mean(s,a), the expected discounted return."""
+    gain = checks.shaped("mean", mean, (mdp.states, mdp.actions))
+    return float(np.sum(weights(mdp, policy) * gain))
+
+
+def values(mdp: Mdp, policy: ArrayLike, mean: ArrayLike) -> Floats:
+    """V_t(s) = sum_a pi_t(a|s) (mean(s,a) + discount sum_s' P(s'|s,a) V_{t+1}(s')), V_L = 0, [L + 1, S]."""
+    pi = by_step(mdp, checks.policy(mdp, policy))
+    gain = checks.shaped("mean", mean, (mdp.states, mdp.actions))
+    V = np.zeros((mdp.horizon + 1, mdp.states))
+    for t in reversed(range(mdp.horizon)):
+        V[t] = np.sum(pi[t] * (gain + mdp.discount * onward(mdp, V[t + 1])), axis=1)
+    V[:, list(mdp.terminal)] = 0.0
+    return V
+
+
+def minimising(mdp: Mdp, mean: ArrayLike) -> tuple[Floats, float]:
+    """The paper's b-minus: the policy of the smallest value, [L, S, A] and deterministic, and that value.
+
+    V_t(s) = min_a mean(s,a) + discount sum_s' P(s'|s,a) V_{t+1}(s'); ties go to the lowest action.
+    """
+    gain = checks.shaped("mean", mean, (mdp.states, mdp.actions))
+    policy = np.zeros((mdp.horizon, mdp.states, mdp.actions))
+    every = np.arange(mdp.states)
+    V = np.zeros(mdp.states)
+    for t in reversed(range(mdp.horizon)):
+        Q = np.where(mdp.available, gain + mdp.discount * onward(mdp, V), np.inf)
+        best = np.argmin(Q, axis=1)
+        policy[t, every, best] = 1.0
+        V = Q[every, best]
+    return policy, float(mdp.start @ V)
+
+
+def return_variance(mdp: Mdp, policy: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> float:
+    """The variance of one episode's discounted return, by the law of total variance.
+
+    W_t(s) = E_a[variance + discount^2 (E[W_{t+1}(s')] + Var[V_{t+1}(s')])] + Var_a[Q_t(s,a)].
+    """
+    pi = by_step(mdp, checks.policy(mdp, policy))
+    shape = (mdp.states, mdp.actions)
+    noise = checks.within("variance", checks.shaped("variance", variance, shape), 0.0)
+    gain = checks.shaped("mean", mean, shape)
+    ends = 1.0 - onward(mdp, np.ones(mdp.states))
+    V, W = np.zeros(mdp.states), np.zeros(mdp.states)
+    for t in reversed(range(mdp.horizon)):
+        ahead = onward(mdp, V)
+        spread = _row_spread(mdp, V, ahead) + np.maximum(ends, 0.0) * ahead**2
+        Q = gain + mdp.discount * ahead
+        inner = noise + mdp.discount**2 * (onward(mdp, W) + spread)
+        V = np.sum(pi[t] * Q, axis=1)
+        W = np.sum(pi[t] * (inner + (Q - V[:, None]) ** 2), axis=1)
+    centre = float(mdp.start @ V)
+    return float(mdp.start @ (W + (V - centre) ** 2))
+
+
+def onward(mdp: Mdp, V: Floats) -> Floats:
+    """sum_s' P(s'|s,a) V(s') over the moves after which the episode goes on, [S, A]."""
+    result: Floats = (mdp.flow @ V).reshape(mdp.states, mdp.actions)
+    return result
+
+
+def _row_spread(mdp: Mdp, V: Floats, ahead: Floats) -> Floats:
+    """sum_s' P(s'|s,a) (V(s') - ahead(s,a))^2: centred, so that nothing cancels."""
+    squares = mdp.flow.copy()
+    row = np.repeat(ahead.ravel(), np.diff(mdp.flow.indptr))
+    squares.data = mdp.flow.data * (V[mdp.flow.indices] - row) ** 2
+    return np.asarray(squares.sum(axis=1)).reshape(mdp.states, mdp.actions)
+
+
+def _forward(mdp: Mdp, policy: Floats) -> Iterator[tuple[int, Ints, Floats]]:
+    """Yield (t, the states met at t, x_t of those); the work follows the states met, not the table."""
+    pi = by_step(mdp, policy)
+    mass = mdp.start
+    for t in range(mdp.horizon):
+        states = np.flatnonzero(mass)
+        if not len(states):
+            return
+        flow = mass[states, None] * pi[t, states]
+        yield t, states, flow
+        moves = mdp.flow if len(states) == mdp.states else mdp.flow[mdp.pairs(states)]
+        mass = moves.T @ flow.ravel()

@@ -1,0 +1,82 @@
+"""The paper's Experiment 4: a slippery square grid, from the top left cell to the bottom right one.
+
+The paper prints a variance of 0.01 for all four actions; left and up are meant to be the noisy ones.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from saver.errors import InvalidProblem
+from saver.problem import Gaussian, Mdp, Scenario
+from saver.problem.checks import between, whole
+from saver.scenarios.parts import scenario
+
+ACTIONS = ("left", "right", "down", "up")
+MOVES = np.array([[0, -1], [0, 1], [1, 0], [-1, 0]])
+FORWARD = np.array([False, True, True, False])
+
+
+def gridworld(
+    *,
+    size: int = 4,
+    slip: float = 0.1,
+    horizon: int = 10,
+    quiet_variance: float = 0.01,
+    noisy_variance: float = 20.0,
+    quiet_target: float = 0.45,
+    constraint_variance: float = 0.01,
+    alpha: float = 0.25,
+    delta: float = 0.05,
+    discount: float = 1.0,
+    episodes: int = 5000,
+    reward_seed: int = 0,
+) -> Scenario:
+    """Right and down are quiet and safe, left and up noisy and worth no constraint.
+
+    The target gives `quiet_target` to each of right and down and shares the rest; the baseline goes right
+    until the last column, then down. Reward means are uniform draws, 0 in the terminal cell.
+    """
+    if not 0 <= quiet_target <= 0.5:
+        raise InvalidProblem(f"quiet_target is {quiet_target:g}; it must be in [0, 0.5]")
+    mdp = grid_model(size, slip, horizon, discount)
+    shape = (mdp.states, 4)
+    mean = np.random.default_rng(reward_seed).random(shape)
+    mean[-1] = 0.0
+    column = np.arange(mdp.states) % size
+    baseline = np.zeros(shape)
+    baseline[np.arange(mdp.states), np.where(column < size - 1, 1, 2)] = 1.0
+    return scenario(
+        "gridworld",
+        mdp,
+        reward=Gaussian(mean, np.broadcast_to(np.where(FORWARD, quiet_variance, noisy_variance), shape)),
+        constraint_mean=np.broadcast_to(FORWARD.astype(float), shape),
+        target=np.broadcast_to(np.where(FORWARD, quiet_target, 0.5 - quiet_target), shape),
+        baseline=baseline,
+        alpha=alpha,
+        delta=delta,
+        constraint_variance=constraint_variance,
+        episodes=episodes,
+    )
+
+
+def grid_model(size: int, slip: float, horizon: int, discount: float = 1.0) -> Mdp:
+    """`size` x `size` cells; a move slips to each other direction with slip / 3; blocked moves stay."""
+    size = whole("size", size, 2)
+    slip = between("slip", slip, 0.0, 1.0, closed=(True, True))
+    cell = np.arange(size * size)
+    place = np.stack([cell // size, cell % size], axis=1)
+    to = np.clip(place[:, None] + MOVES, 0, size - 1) @ np.array([size, 1])
+    chance = np.full((4, 4), slip / 3)
+    np.fill_diagonal(chance, 1.0 - slip)
+    s, a, direction = (grid.ravel() for grid in np.meshgrid(cell[:-1], range(4), range(4), indexing="ij"))
+    edges = np.column_stack([s, a, to[s, direction], chance[a, direction]])
+    return Mdp.from_edges(
+        edges,
+        size * size,
+        4,
+        horizon,
+        discount=discount,
+        terminal=(size * size - 1,),
+        action_names=ACTIONS,
+    )

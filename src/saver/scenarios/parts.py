@@ -1,0 +1,53 @@
+"""What the factories share: a world and the problem asked in it, from a table of numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from saver.problem import Gaussian, Law, Mdp, Problem, Scenario, SubGaussian, World, value
+from saver.problem.checks import Floats, between
+
+
+def bandit_model(actions: int, action_names: Sequence[str] | None = None) -> Mdp:
+    """One state; the episode ends after one action."""
+    return Mdp(np.zeros((1, actions, 1)), horizon=1, action_names=action_names)
+
+
+def scenario(
+    name: str,
+    mdp: Mdp,
+    *,
+    reward: Law,
+    constraint_mean: ArrayLike,
+    target: ArrayLike,
+    baseline: ArrayLike,
+    alpha: float,
+    delta: float,
+    constraint_variance: float,
+    episodes: int,
+) -> Scenario:
+    """Gaussian constraints, promised to have means in [0, 1] or wherever their means are beyond that."""
+    between("constraint_variance", constraint_variance, 0.0, math.inf, closed=(True, False))
+    means = np.asarray(constraint_mean, dtype=float)
+    world = World(mdp, reward, Gaussian(means, constraint_variance))
+    problem = Problem(
+        mdp,
+        target,
+        baseline,
+        alpha=alpha,
+        delta=delta,
+        baseline_value=value(mdp, baseline, means),
+        constraint=SubGaussian(math.sqrt(constraint_variance), min(0.0, means.min()), max(1.0, means.max())),
+    )
+    return Scenario(name, world, problem, episodes)
+
+
+def always(mdp: Mdp, action: int) -> Floats:
+    """The policy that takes one action everywhere."""
+    policy = np.zeros((mdp.states, mdp.actions))
+    policy[:, action] = 1.0
+    return policy

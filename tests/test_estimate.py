@@ -1,0 +1,176 @@
+"""Estimates: hand-worked numbers, unbiasedness, honest standard errors and intervals."""
+
+import numpy as np
+import pytest
+from models import random_graph, random_policy, roll
+
+from saver import Gaussian, Mdp, World
+from saver.errors import InvalidData, InvalidProblem
+from saver.estimate import ESTIMATORS, Log
+from saver.estimate.moments import Moments
+
+BANDIT = Mdp(np.zeros((1, 2, 1)), 1)
+HALF = np.array([[0.5, 0.5]])
+
+
+def filled(mdp, target, episodes):
+    log = Log(mdp, target)
+    for episode in episodes:
+        log.add(*episode)
+    return log
+
+
+def test_bandit_by_hand():
+    # Action 0: 1, 3 (mean 2, variance 2); action 1: 4, 4, 7 (mean 5, variance 3).
+    # Y = .5 * 2 + .5 * 5; Var = .25 * 2 / 2 + .25 * 3 / 3 = .5.
+    # Welch: .5^2 / (.25^2 / 1 + .25^2 / 2) = 8 / 3 degrees; Student's 97.5 % point there is 3.41977.
+    log = filled(BANDIT, HALF, [([0], [a], [r]) for a, r in [(0, 1), (1, 4), (1, 4), (0, 3), (1, 7)]])
+    found = log.estimate()
+    assert found.value == 3.5
+    assert found.stderr == pytest.approx(np.sqrt(0.5))
+    assert found.covered == 1.0
+    np.testing.assert_allclose(found.interval, 3.5 + np.array([-1, 1]) * 3.41977 * np.sqrt(0.5), rtol=1e-5)
+    assert log.estimate("certainty-estimated") == found
+
+
+def test_uncovered_weight_is_said_and_never_a_silent_zero():
+    log = filled(BANDIT, np.array([[0.8, 0.2]]), [([0], [0], [2.0]), ([0], [0], [4.0])])
+    found = log.estimate()
+    assert found.covered == pytest.approx(0.8)
+    assert found.value == 3.0  # the unseen action is filled with what was seen, not with 0
+    assert found.interval == (-np.inf, np.inf)
+    # Y = (.8 mean) / .8: its noise is that of the mean, variance 2 / 2 samples.
+    assert found.stderr == pytest.approx(1.0)
+
+
+def test_nothing_seen_and_one_sample():
+    empty = Log(BANDIT, HALF)
+    for kind in ESTIMATORS:
+        found = empty.estimate(kind)
+        assert np.isnan(found.value)
+        assert (found.stderr, found.interval, found.covered) == (np.inf, (-np.inf, np.inf), 0.0)
+    log = filled(BANDIT, np.array([[1.0, 0.0]]), [([0], [0], [2.0], [1.0])])
+    for kind in ESTIMATORS:
+        found = log.estimate(kind)
+        assert (found.value, found.stderr, found.covered) == (2.0, np.inf, 1.0)
+        assert found.interval == (-np.inf, np.inf)
+
+
+def test_a_pair_with_one_sample_takes_the_largest_variance_seen():
+    log = filled(BANDIT, HALF, [([0], [0], [1.0]), ([0], [0], [3.0]), ([0], [1], [7.0])])
+    assert log.estimate().stderr == pytest.approx(np.sqrt(0.25 * 2 / 2 + 0.25 * 2 / 1))
+
+
+def test_equal_rewards_give_a_point_interval():
+    log = filled(BANDIT, HALF, [([0], [a], [1.5]) for a in (0, 0, 1, 1)])
+    assert log.estimate().interval == (1.5, 1.5)
+
+
+def test_importance_by_hand():
+    # Two steps, target even, discount .5. Episode 1 took actions of probability .25 and 1:
+    # 1 * (.5/.25) + .5 * 4 * (.5/.25)(.5/1) = 2 + 2 = 4. Episode 2: 9 + .5 * 2 = 10.
+    mdp = Mdp(np.ones((1, 2, 1)), 2, discount=0.5)
+    log = filled(
+        mdp,
+        HALF,
+        [([0, 0], [0, 1], [1.0, 4.0], [0.25, 1.0]), ([0, 0], [1, 1], [9.0, 2.0], [0.5, 0.5])],
+    )
+    found = log.estimate("importance")
+    assert found.value == pytest.approx((4.0 + 10.0) / 2)
+    assert found.stderr == pytest.approx(3.0)  # sample variance 18, over 2
+    assert found.covered == 1.0
+    half = 12.7062 * 3.0  # Student's 97.5 % point with one degree of freedom
+    np.testing.assert_allclose(found.interval, (7 - half, 7 + half), rtol=1e-5)
+
+
+def test_importance_uses_only_episodes_with_propensities():
+    log = filled(BANDIT, HALF, [([0], [0], [4.0], [1.0]), ([0], [1], [100.0])])
+    assert log.estimate("importance").value == 2.0
+    assert log.episodes == 2
+
+
+def test_estimated_transitions_by_hand():
+    # Root -> state 1 or end, seen 3 and 1 times; reward 1 at the root, 2 at state 1, without noise.
+    # Y = 1 + (3/4) 2 = 2.5. u = 2 for the move, 0 for the end: Var = 4 * 3/16 over n - 1 = 3: .25.
+    P = np.zeros((3, 1, 3))
+    P[0, 0, 1:] = 0.5
+    mdp = Mdp(P, 2, terminal=(2,))
+    log = filled(mdp, np.ones((3, 1)), [([0, 1], [0, 0], [1.0, 2.0])] * 3 + [([0], [0], [1.0])])
+    found = log.estimate("certainty-estimated")
+    assert found.value == pytest.approx(2.5)
+    assert found.stderr == pytest.approx(0.5)
+    assert log.estimate("certainty").value == pytest.approx(1 + 0.5 * 2)
+    assert log.estimate("certainty").stderr == 0.0
+
+
+def simulated(kind, behaviour_seed, runs=300, episodes=60):
+    mdp = random_graph(21, states=5, actions=2, horizon=3, density=0.7)
+    rng = np.random.default_rng(99)
+    target, mean = random_policy(rng, 5, 2), rng.normal(size=(5, 2))
+    world = World(mdp, Gaussian(mean, rng.random((5, 2))), Gaussian(np.zeros((5, 2)), 1.0))
+    behaviour = 0.5 * target + 0.5 * random_policy(np.random.default_rng(behaviour_seed), 5, 2)
+    found = []
+    for r in range(runs):
+        rng = np.random.default_rng([behaviour_seed, r])
+        log = filled(mdp, target, [roll(mdp, behaviour, world, rng) for _ in range(episodes)])
+        found.append(log.estimate(kind))
+    return world.value(target), found
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_off_policy_estimates_are_centred_with_honest_errors_and_intervals(kind):
+    # 300 runs: the mean within 4 standard errors (6e-5), coverage of 95 % intervals within 3.5
+    # binomial standard errors (5e-4), stated and actual spread within 4 / sqrt(2 * 300).
+    truth, found = simulated(kind, 1)
+    value = np.array([e.value for e in found])
+    stderr = np.array([e.stderr for e in found])
+    assert abs(value.mean() - truth) < 4 * value.std() / np.sqrt(len(value))
+    assert abs(np.sqrt(np.mean(stderr**2)) / value.std() - 1) < 4 / np.sqrt(2 * len(value))
+    full = [e for e in found if e.covered == 1.0 or kind == "importance"]
+    assert len(full) > 200
+    inside = np.mean([e.interval[0] <= truth <= e.interval[1] for e in full])
+    assert abs(inside - 0.95) < 3.5 * np.sqrt(0.95 * 0.05 / len(full))
+
+
+def test_wider_levels_give_wider_intervals():
+    log = filled(BANDIT, HALF, [([0], [a], [r]) for a, r in [(0, 1), (1, 4), (1, 4), (0, 3)]])
+    widths = [np.diff(log.estimate(level=level).interval)[0] for level in (0.5, 0.9, 0.99)]
+    assert widths[0] < widths[1] < widths[2]
+    for level in (0.0, 1.0, np.nan):
+        with pytest.raises(InvalidProblem, match="level is"):
+            log.estimate(level=level)
+
+
+@pytest.mark.parametrize(
+    ("episode", "message"),
+    [
+        (([0], [0], [np.nan]), r"rewards\[0\] is nan"),
+        (([0], [0], [1.0, 2.0]), r"rewards has shape \(2,\) but states has \(1,\)"),
+        (([0], [2], [1.0]), r"actions\[0\] is 2; it must be from 0 to 1"),
+        (([0], [0], [1.0], [0.0]), r"propensities\[0\] is 0; the probability .* must be in \(0, 1\]"),
+        (([0], [0], [1.0], [1.5]), r"propensities\[0\] is 1\.5"),
+        (([0, 0], [0, 0], [1.0, 1.0]), "has 2 steps; it must have 1 to 1"),
+    ],
+)
+def test_broken_episodes_are_refused_and_change_nothing(episode, message):
+    log = filled(BANDIT, HALF, [([0], [a], [r], [0.5]) for a, r in [(0, 1), (1, 4), (1, 5), (0, 3)]])
+    before = [log.estimate(kind) for kind in ESTIMATORS]
+    with pytest.raises(InvalidData, match=message):
+        log.add(*episode)
+    assert log.episodes == 4
+    assert [log.estimate(kind) for kind in ESTIMATORS] == before
+
+
+def test_unknown_kind_lists_the_known_ones():
+    with pytest.raises(InvalidProblem, match="kind is 'median'; it must be one of certainty, "):
+        Log(BANDIT, HALF).estimate("median")
+
+
+def test_running_moments_keep_their_precision_far_from_zero():
+    rng = np.random.default_rng(0)
+    values = 1e9 + rng.normal(size=5000)
+    moments = Moments.empty((1, 1))
+    for value in values:
+        moments.add(0, 0, value)
+    assert moments.mean[0, 0] == pytest.approx(values.mean(), rel=1e-15)
+    assert moments.variance[0, 0] == pytest.approx(values.var(ddof=1), rel=1e-6)

@@ -1,0 +1,147 @@
+"""The model: what it accepts, what it refuses and how it says so."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from models import random_graph
+from scipy import sparse
+
+from saver import Mdp
+from saver.errors import InvalidData, InvalidProblem
+from saver.problem import weights
+
+P = np.zeros((2, 2, 2))
+P[0, 0, 1] = 1.0
+
+
+def broken(index, number):
+    copy = P.copy()
+    copy[index] = number
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Mdp(broken((0, 1, 1), 0.3), 2), r"action 1 in state 0 sum to 0\.3; they must sum to 1, or"),
+        (lambda: Mdp(broken((0, 1, 1), -1.0), 2), r"transitions\[0, 1, 1\] is -1; it must be at least 0"),
+        (lambda: Mdp(broken((1, 1, 0), np.nan), 2), r"transitions\[1, 1, 0\] is nan"),
+        (lambda: Mdp(P[0], 2), r"transitions has shape \(2, 2\); it must be \(states, actions, states\)"),
+        (lambda: Mdp(np.zeros((0, 2, 0)), 2), "none of them 0"),
+        (lambda: Mdp("model", 2), "transitions must be an array of numbers"),
+        (lambda: Mdp(sparse.csr_array((3, 2)), 2), r"it must be \(states \* actions, states\)"),
+        (lambda: Mdp(sparse.csr_array(-P.reshape(4, 2)), 2), r"is -1; it must be at least 0"),
+        (lambda: Mdp(P, 0), "horizon is 0; it must be at least 1"),
+        (lambda: Mdp(P, 1.5), r"horizon is 1\.5; it must be a whole number"),
+        (lambda: Mdp(P, True), "horizon is True; it must be a whole number"),
+        (lambda: Mdp(P, 2, discount=0.0), r"discount is 0; it must be in \(0, 1\]"),
+        (lambda: Mdp(P, 2, discount=np.inf), "discount is inf; it must be finite"),
+        (lambda: Mdp(P, 2, discount="most"), "discount is 'most'; it must be a number"),
+        (lambda: Mdp(P, 2, start=2), "start is 2; it must be a state from 0 to 1"),
+        (lambda: Mdp(P, 2, start=[0.5, 0.6]), r"start sums to 1\.1; probabilities must sum to 1"),
+        (lambda: Mdp(P, 2, start=[1.0]), r"start has shape \(1,\); it must be \(2,\)"),
+        (lambda: Mdp(P, 2, terminal=(5,)), "terminal holds 5; states are from 0 to 1"),
+        (lambda: Mdp(P, 2, terminal=[True]), r"as booleans it must be \(2,\)"),
+        (lambda: Mdp(P, 2, terminal=(0,)), "state 0 is terminal but episodes start in it"),
+        (lambda: Mdp(P, 2, available=[[1, 1], [1, 1]]), "it must be booleans"),
+        (lambda: Mdp(P, 2, available=P[0] < 0), r"action 0 in state 0 is marked as missing but has trans"),
+        (lambda: Mdp(P, 2, available=np.array([[1, 1], [0, 0]]) > 0), "state 1 has no available action"),
+        (lambda: Mdp(P, 2, state_names=["only"]), "state_names has 1 entries; it must have 2"),
+        (lambda: Mdp.from_edges([(0, 0, 2, 1.0)], 2, 2, 2), r"edge 0 .* has next_state 2; .* from 0 to 1"),
+        (lambda: Mdp.from_edges([(0, 3, 1, 1.0)], 2, 2, 2), "has action 3"),
+        (lambda: Mdp.from_edges([(0.5, 0, 1, 1.0)], 2, 2, 2), r"has state 0\.5; it must be a whole number"),
+        (lambda: Mdp.from_edges([(0, 0, 1, -1.0)], 2, 2, 2), "is -1; it must be at least 0"),
+        (lambda: Mdp.from_edges([(0, 0, 1)], 2, 2, 2), "each edge must be .state, action, next_state, prob"),
+        (lambda: Mdp.from_edges([(0, 0, 1, 0.5)], 2, 2, 2), r"action 0 in state 0 sum to 0\.5"),
+        (lambda: Mdp.from_edges([], 0, 2, 2), "states is 0; it must be at least 1"),
+    ],
+)
+def test_bad_input_is_named_with_its_place_and_remedy(make, message):
+    with pytest.raises(InvalidProblem, match=message):
+        make()
+
+
+def test_dense_sparse_and_edges_are_the_same_model_and_callers_arrays_stay_theirs():
+    dense = P.copy()
+    dense.setflags(write=False)
+    rows = sparse.csr_array(P.reshape(4, 2))
+    edges = [(0, 0, 1, 0.25), (0, 0, 1, 0.75)]
+    models = [
+        Mdp(dense, 2),
+        Mdp(rows, 2),
+        Mdp.from_edges(edges, 2, 2, 2),
+        Mdp.from_edges(np.array(edges), 2, 2, 2),
+    ]
+    for mdp in models:
+        np.testing.assert_array_equal(mdp.transitions.toarray(), P.reshape(4, 2))
+        assert (mdp.states, mdp.actions, mdp.horizon) == (2, 2, 2)
+    rows.data[0] = 0.5
+    assert models[1].transitions.data[0] == 1.0
+    start = np.array([0.5, 0.5])
+    mdp = Mdp(P, 2, start=start)
+    start[0] = 9.0
+    np.testing.assert_array_equal(mdp.start, [0.5, 0.5])
+    with pytest.raises(ValueError, match="read-only"):
+        mdp.start[0] = 1.0
+
+
+def test_row_sums_may_be_off_by_rounding():
+    third = np.full((1, 1, 1), 1 - 5e-9)
+    assert Mdp(third, 2).transitions.data[0] == 1 - 5e-9
+    with pytest.raises(InvalidProblem, match="sum to"):
+        Mdp(np.full((1, 1, 1), 1 - 5e-8), 2)
+
+
+def test_replace_keeps_what_it_does_not_change():
+    mdp = random_graph(1)
+    longer = dataclasses.replace(mdp, horizon=7)
+    assert (longer.horizon, longer.discount, longer.terminal) == (7, mdp.discount, mdp.terminal)
+    np.testing.assert_array_equal(longer.transitions.toarray(), mdp.transitions.toarray())
+    np.testing.assert_array_equal(longer.start, mdp.start)
+    assert len(longer.layers) >= len(mdp.layers)
+
+
+def test_layers_are_the_states_that_can_be_met():
+    # 0 -> 1 or 2, 1 -> 3 (terminal), 2 ends; 4 is not reachable; the missing action would reach it.
+    edges = [(0, 0, 1, 1.0), (0, 1, 2, 1.0), (1, 0, 3, 1.0), (1, 1, 3, 1.0), (4, 0, 0, 1.0)]
+    mdp = Mdp.from_edges(edges, 5, 2, 9, terminal=(3,))
+    assert [layer.tolist() for layer in mdp.layers] == [[0], [1, 2]]
+    assert mdp.reachable.tolist() == [True, True, True, False, False]
+    assert mdp.flow.nnz == 3
+
+
+def test_large_models_keep_memory_proportional_to_their_edges():
+    n = 200_000
+    chain = np.column_stack([np.arange(n - 1), np.zeros(n - 1), np.arange(1, n), np.ones(n - 1)])
+    mdp = Mdp.from_edges(chain, n, 1, 3)
+    assert mdp.transitions.nnz == n - 1
+    assert weights(mdp, np.ones((n, 1))).sum() == 3.0
+
+
+@pytest.mark.parametrize(
+    ("states", "actions", "message"),
+    [
+        ([1], [0], "starts in state 1, which has probability 0"),
+        ([0, 0], [0, 0], "action 0 in state 0 at step 0 cannot lead to state 0"),
+        ([0], [0], "stops after step 0, but action 0 in state 0 at step 0 always goes on"),
+        ([0, 1], [1, 0], "action 1 in state 0 at step 0 cannot lead to state 1"),
+        ([0, 1], [0, 1], "action 1 in state 1 at step 1 is missing"),
+        ([0, 1], [0, 3], r"actions\[1\] is 3; it must be from 0 to 1"),
+        ([0, 1, 1], [0, 0, 0], "has 3 steps; it must have 1 to 2"),
+        ([], [], "has 0 steps"),
+        ([0.5], [0], "states must be a sequence of whole numbers"),
+        ([0, 1], [0], r"actions has shape \(1,\) but states has \(2,\)"),
+    ],
+)
+def test_impossible_trajectories_are_refused(states, actions, message):
+    from saver.problem import checks
+
+    mdp = Mdp(P, 2, available=np.array([[True, True], [True, False]]))
+    with pytest.raises(InvalidData, match=message):
+        checks.trajectory(mdp, states, actions)
+
+
+def test_names_appear_in_messages():
+    with pytest.raises(InvalidProblem, match=r"action 1 \(go\) in state 0 \(home\) sum to 0\.3"):
+        Mdp(broken((0, 1, 1), 0.3), 2, state_names=["home", "away"], action_names=["stay", "go"])
