@@ -113,6 +113,11 @@ def test_monte_carlo_agrees_on_a_larger_model():
 
 def test_refuses_policies_and_means_of_another_model():
     mdp = random_graph(0)
+    for function in (occupancy, visits, weights, lambda m, p: value(m, p, p)):
+        with pytest.raises(InvalidProblem, match=r"mdp is NoneType; it must be a saver\.Mdp"):
+            function(None, np.full((4, 2), 0.5))
+    with pytest.raises(InvalidPolicy, match=r"policy\[0\] sums to 2"):
+        value(mdp, np.ones((4, 2)), np.zeros((4, 2)))
     with pytest.raises(InvalidPolicy, match=r"policy has shape \(3, 2\); it must be \(4, 2\)"):
         occupancy(mdp, np.full((3, 2), 0.5))
     with pytest.raises(InvalidProblem, match=r"mean has shape \(2,\); it must be \(4, 2\)"):

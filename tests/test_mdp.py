@@ -1,6 +1,8 @@
 """The model: what it accepts, what it refuses and how it says so."""
 
+import copy
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
@@ -31,7 +33,10 @@ def broken(index, number):
         (lambda: Mdp(np.zeros((0, 2, 0)), 2), "none of them 0"),
         (lambda: Mdp("model", 2), "transitions must be an array of numbers"),
         (lambda: Mdp(sparse.csr_array((3, 2)), 2), r"it must be \(states \* actions, states\)"),
-        (lambda: Mdp(sparse.csr_array(-P.reshape(4, 2)), 2), r"is -1; it must be at least 0"),
+        (
+            lambda: Mdp(sparse.csr_array(-P.reshape(4, 2)), 2),
+            "action 0 in state 0 to state 1 is -1; it must be",
+        ),
         (lambda: Mdp(P, 0), "horizon is 0; it must be at least 1"),
         (lambda: Mdp(P, 1.5), r"horizon is 1\.5; it must be a whole number"),
         (lambda: Mdp(P, True), "horizon is True; it must be a whole number"),
@@ -51,10 +56,25 @@ def broken(index, number):
         (lambda: Mdp.from_edges([(0, 0, 2, 1.0)], 2, 2, 2), r"edge 0 .* has next_state 2; .* from 0 to 1"),
         (lambda: Mdp.from_edges([(0, 3, 1, 1.0)], 2, 2, 2), "has action 3"),
         (lambda: Mdp.from_edges([(0.5, 0, 1, 1.0)], 2, 2, 2), r"has state 0\.5; it must be a whole number"),
-        (lambda: Mdp.from_edges([(0, 0, 1, -1.0)], 2, 2, 2), "is -1; it must be at least 0"),
+        (lambda: Mdp.from_edges([(0, 0, 1, -1.0)], 2, 2, 2), "has probability -1; it must be at least 0"),
         (lambda: Mdp.from_edges([(0, 0, 1)], 2, 2, 2), "each edge must be .state, action, next_state, prob"),
         (lambda: Mdp.from_edges([(0, 0, 1, 0.5)], 2, 2, 2), r"action 0 in state 0 sum to 0\.5"),
         (lambda: Mdp.from_edges([], 0, 2, 2), "states is 0; it must be at least 1"),
+        (lambda: Mdp.from_edges(None, 2, 2, 2), "edges is None; it must hold"),
+        (lambda: Mdp.from_edges([], 10**8, 100, 2), r"more than 10\^9 pairs"),
+        (lambda: Mdp(P, 10**30), "horizon is 1000000000000000000000000000000; it must be at most"),
+        (lambda: Mdp(P * 1j, 2), "transitions must be an array of numbers: its entries are complex"),
+        (lambda: Mdp(sparse.coo_array(P), 2), r"shape \(2, 2, 2\); sparse it must be"),
+        (lambda: Mdp(P, 2, start=[[1], [1, 2]]), "start must be an array of numbers"),
+        (lambda: Mdp(P, 2, terminal=[[1], [1, 2]]), "terminal is .*; it must be a sequence of states"),
+        (lambda: Mdp(P, 2, available=[[True], [True, True]]), "available is ragged"),
+        (lambda: Mdp(P, 2, state_names={"a", "b"}), "it must be a sequence of 2 strings"),
+        (lambda: Mdp(P, 2, discount=True), "discount is True; it must be a number"),
+        (lambda: Mdp(P, 2, discount=1 + 1e-9), r"discount is 1\.000000001; it must be in"),
+        (
+            lambda: Mdp(sparse.csr_array((10**6, 10**6)), 1, start=np.full(10**6, 0.991e-6)),
+            "start sums to 0.991",
+        ),
     ],
 )
 def test_bad_input_is_named_with_its_place_and_remedy(make, message):
@@ -145,3 +165,24 @@ def test_impossible_trajectories_are_refused(states, actions, message):
 def test_names_appear_in_messages():
     with pytest.raises(InvalidProblem, match=r"action 1 \(go\) in state 0 \(home\) sum to 0\.3"):
         Mdp(broken((0, 1, 1), 0.3), 2, state_names=["home", "away"], action_names=["stay", "go"])
+
+
+def test_a_terminal_state_in_a_trajectory_is_called_that():
+    from saver.problem import checks
+
+    with pytest.raises(InvalidData, match=r"state 1 at step 1 is terminal: .* leave it out"):
+        checks.trajectory(Mdp(P, 3, terminal=(1,)), [0, 1], [0, 0])
+
+
+def test_copies_and_pickles_stay_read_only():
+    mdp = random_graph(1)
+    for twin in (copy.deepcopy(mdp), pickle.loads(pickle.dumps(mdp))):
+        np.testing.assert_array_equal(twin.start, mdp.start)
+        assert not twin.start.flags.writeable
+        assert twin.horizon == mdp.horizon
+
+
+def test_long_horizons_share_their_layers():
+    mdp = Mdp(np.ones((1, 2, 1)), 1_000_000)
+    assert len(mdp.layers) == 1_000_000
+    assert mdp.layers[0] is mdp.layers[-1]

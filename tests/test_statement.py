@@ -71,6 +71,17 @@ def test_bad_problems_are_refused(changes, error, message):
         (lambda: Empirical([[[1.0], []]]), r"samples\[0\]\[1\] must be a list of at least one number"),
         (lambda: Empirical([[[1.0]], [[1.0], [2.0]]]), r"samples\[1\] has 2 actions but samples\[0\] has 1"),
         (lambda: Empirical(3.0), "samples must be nested sequences"),
+        (lambda: Empirical([5]), r"samples\[0\] must hold a list of numbers for each action"),
+        (lambda: Gaussian([[1e300]], 1.0), r"mean\[0, 0\] is 1e\+300; .* rescale it"),
+        (lambda: Gaussian(np.zeros((0, 0)), 1.0), r"mean has shape \(0, 0\)"),
+        (lambda: SubGaussian(10**400), "scale is inf; it must be finite"),
+        (
+            lambda: World(None, LAWS["gaussian"], LAWS["gaussian"]),
+            r"mdp is NoneType; it must be a saver\.Mdp",
+        ),
+        (lambda: World(MDP, Gaussian, Bernoulli([[0.5] * 3])), "reward is .* it must be a law such as"),
+        (lambda: Scenario("mine", None, None, 1), r"world is NoneType; it must be a saver\.World"),
+        (lambda: Scenario(None, None, None, 1), "name is None; it must be a string"),
         (lambda: World(MDP, Gaussian([[0.0]], 1.0), Bernoulli([[0.5] * 3])), r"reward is for .* = \(1, 1\)"),
     ],
 )

@@ -44,7 +44,8 @@ def dag(mdp: Mdp, target: ArrayLike, variance: ArrayLike, time_indexed: bool = F
     B_t(s) = sum_a pi(a|s) sqrt(variance(s,a) + discount^2 sum_s' P(s'|s,a) B_{t+1}(s')^2), B_L = 0.
 
     The stationary design puts B_0 on the right at every step; `time_indexed` puts B_{t+1} at step t.
-    Exact on trees, approximate elsewhere. (The printed B_{t+1}(s) on the right is B_{t+1}(s').)
+    Exact on trees (the stationary one if their depth is within the horizon), approximate elsewhere.
+    (The printed B_{t+1}(s) on the right is B_{t+1}(s').)
     """
     pi = checks.policy(mdp, target, "target")
     noise = check_variance(mdp, variance)
@@ -57,6 +58,7 @@ def dag(mdp: Mdp, target: ArrayLike, variance: ArrayLike, time_indexed: bool = F
         here = by_step(mdp, pi)[t]
         terms = here * np.sqrt(noise + mdp.discount**2 * onward(mdp, B[t + 1] ** 2))
         B[t] = terms.sum(axis=1)
+        B[t, list(mdp.terminal)] = 0.0
         policy[t] = proportional(terms, B[t], here)
     if time_indexed:
         return Design(policy, B[:-1])
@@ -66,6 +68,7 @@ def dag(mdp: Mdp, target: ArrayLike, variance: ArrayLike, time_indexed: bool = F
 
 def is_tree(mdp: Mdp) -> bool:
     """Whether `tree` applies: no state can be entered in two ways within the horizon."""
+    checks.model(mdp)
     return not len(_entered_twice(mdp)[0])
 
 
@@ -85,7 +88,8 @@ def check_tree(mdp: Mdp) -> None:
 
 def _entered_twice(mdp: Mdp) -> tuple[Ints, Callable[[int], Ints]]:
     """The states with more than one way in, and a function from a state to the pairs that lead to it."""
-    early = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *mdp.layers[: mdp.horizon - 1]]))
+    distinct = {id(layer): layer for layer in mdp.layers[: mdp.horizon - 1]}
+    early = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *distinct.values()]))
     rows = mdp.pairs(early)[mdp.available[early].ravel()]
     moves = mdp.flow[rows]
     ways = np.bincount(moves.indices, minlength=mdp.states) + (mdp.start > 0)

@@ -32,7 +32,10 @@ def limit(mdp: Mdp, target: ArrayLike, variance: ArrayLike, behaviour: ArrayLike
     Infinite if the behaviour never visits a pair that has weight and variance.
     """
     c, noise = weights(mdp, target), check_variance(mdp, variance)
-    return limit_of(c**2 * noise, visits(mdp, behaviour))
+    d = visits(mdp, behaviour)
+    if np.any((c > 0) & (noise > 0) & (d <= 0)):
+        return float("inf")
+    return limit_of(c**2 * noise, d)
 
 
 def limit_of(cost: Floats, d: Floats) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -39,22 +40,26 @@ def certainty_estimated(
 
     To first order its variance adds to that of the means, for each pair, Var_{s' ~ P^}[u(s,a,s')] / n(s,a),
     u = sum_t discount^{t+1} x_t(s,a) Y_{t+1}(s'), n the number of observed outcomes.
+
+    Where pairs were never seen, the sum over the seen is divided by their share of all steps under P^.
     """
     shape = (mdp.states, mdp.actions)
     outcomes = np.asarray(moves.sum(axis=1)).ravel() + ends
     x = occupancy(mdp, target)
     onward_needed = x[:-1].sum(axis=0) > 0
     seen = (rewards.counts > 0) & ((outcomes.reshape(shape) > 0) | ~onward_needed)
-    covered = covered_share(weights(mdp, target), seen)
+    c = weights(mdp, target)
+    covered, total = covered_share(c, seen), float(c.sum())
     if covered == 0.0:
         return from_parts(np.nan, np.array([np.inf]), np.ones(1), 0.0, level)
 
     P = (sparse.diags_array(1.0 / np.maximum(outcomes, 1)) @ moves).tocsr()
     pi = by_step(mdp, target)
-    mean = np.where(seen, rewards.mean, 0.0) / covered
-    Y = _backward(mdp, pi, mean, P)
+    reached = _backward(mdp, pi, seen.astype(float), P)[0]
+    share = 1.0 if covered == 1.0 else float(mdp.start @ reached) / total
+    Y = _backward(mdp, pi, np.where(seen, rewards.mean, 0.0) / share, P)
     c, u = _forward(mdp, pi, P, Y)
-    parts, freedom = _reward_noise(np.where(seen, c, 0.0) / covered, rewards)
+    parts, freedom = _reward_noise(np.where(seen, c, 0.0) / share, rewards)
     move_parts = _move_noise(P, u, outcomes)
     return from_parts(
         float(mdp.start @ Y[0]),
@@ -66,20 +71,17 @@ def certainty_estimated(
 
 
 def covered_share(c: Floats, seen: Bools) -> float:
-    """The share of the weight that is on seen pairs; exactly 1 when all of it is."""
-    return 1.0 if not np.any(c[~seen]) else float(c[seen].sum() / c.sum())
+    """The share of the weight that is on seen pairs; exactly 1 when, and only when, all of it is."""
+    if not np.any(c[~seen] > 0):
+        return 1.0
+    return min(float(c[seen].sum() / c.sum()), math.nextafter(1.0, 0.0))
 
 
 def _reward_noise(c: Floats, rewards: Moments) -> tuple[Floats, Floats]:
-    """c^2 variance / T and T - 1 of each weighted pair.
-
-    One sample says nothing of its variance: such a pair takes the largest among the others.
-    """
+    """c^2 variance / T and T - 1 of each weighted pair; infinite where T = 1."""
     used = c > 0
     count, variance = rewards.counts[used], rewards.variance[used]
-    measured = count >= 2
-    largest = variance[measured].max(initial=0.0) if measured.any() else np.inf
-    variance = np.where(measured, variance, largest)
+    variance = np.where(count >= 2, variance, np.inf)
     return c[used] ** 2 * variance / count, np.maximum(count - 1.0, 1.0)
 
 
@@ -103,10 +105,10 @@ def _forward(mdp: Mdp, pi: Floats, P: Any, Y: Floats) -> tuple[Floats, Floats]:
 
 
 def _move_noise(P: Any, u: Floats, outcomes: Floats) -> Floats:
-    """Var_{s' ~ P^}[u] / (n - 1) for each pair; an end counts as u = 0."""
+    """Var_{s' ~ P^}[u] / (n - 1) for each pair, an end counting as u = 0; infinite where n = 1."""
     rows = np.repeat(np.arange(P.shape[0]), np.diff(P.indptr))
     centre = np.bincount(rows, P.data * u, P.shape[0])
     ends = np.maximum(1.0 - np.bincount(rows, P.data, P.shape[0]), 0.0) * (outcomes > 0)
     spread = np.bincount(rows, P.data * (u - centre[rows]) ** 2, P.shape[0]) + ends * centre**2
-    result: Floats = spread / np.maximum(outcomes - 1, 1)
-    return result
+    once = (outcomes == 1) & (np.bincount(rows, np.abs(u), P.shape[0]) > 0)
+    return np.where(once, np.inf, spread / np.maximum(outcomes - 1, 1))

@@ -7,7 +7,7 @@ import numpy as np
 from saver.errors import InvalidData
 from saver.estimate.interval import Estimate, from_parts
 from saver.problem.bellman import by_step
-from saver.problem.checks import Floats, Ints
+from saver.problem.checks import LARGEST, SUM_TOLERANCE, Floats, Ints, show
 from saver.problem.mdp import Mdp
 
 
@@ -15,25 +15,30 @@ def importance_return(
     mdp: Mdp, target: Floats, states: Ints, actions: Ints, rewards: Floats, propensities: Floats
 ) -> float:
     """sum_t discount^t (prod_{u <= t} pi(a_u|s_u) / b(a_u|s_u)) r_t: per decision; plain if L = 1."""
-    bad = np.flatnonzero((propensities <= 0) | (propensities > 1))
+    bad = np.flatnonzero((propensities <= 0) | (propensities > 1 + SUM_TOLERANCE))
     if len(bad):
         raise InvalidData(
-            f"propensities[{bad[0]}] is {propensities[bad[0]]:g}; the probability of an action "
+            f"propensities[{bad[0]}] is {show(propensities[bad[0]])}; the probability of an action "
             "that was taken must be in (0, 1]"
         )
     steps = np.arange(len(states))
-    ratio = np.cumprod(by_step(mdp, target)[steps, states, actions] / propensities)
-    return float(np.sum(mdp.discount**steps * ratio * rewards))
+    with np.errstate(over="ignore", invalid="ignore"):
+        ratio = np.cumprod(by_step(mdp, target)[steps, states, actions] / propensities)
+        weighted = float(np.sum(mdp.discount**steps * ratio * rewards))
+    if not abs(weighted) <= LARGEST:
+        raise InvalidData(
+            f"the importance-weighted return is {weighted:g}: "
+            f"the propensities {propensities.tolist()} are too small"
+        )
+    return weighted
 
 
 def importance(count: int, mean: float, squares: float, covered: float, level: float = 0.95) -> Estimate:
     """The average of `count` importance-weighted returns, from their running moments.
 
-    It is unbiased whatever is `covered`, as long as the behaviours could take every action of the target, so
-    its interval does not wait for full coverage.
+    Unbiased as long as the behaviours could take every action of the target.
     """
     if count == 0:
         return from_parts(np.nan, np.array([np.inf]), np.ones(1), 0.0, level)
     variance = squares / (count - 1) / count if count > 1 else np.inf
-    bounded = from_parts(mean, np.array([variance]), np.array([max(count - 1.0, 1.0)]), 1.0, level)
-    return Estimate(bounded.value, bounded.stderr, bounded.interval, covered)
+    return from_parts(mean, np.array([variance]), np.array([max(count - 1.0, 1.0)]), covered, level)

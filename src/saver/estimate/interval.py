@@ -17,9 +17,11 @@ class Estimate:
 
     Attributes:
         value: NaN before the first sample.
-        stderr: of the noise alone; infinite while no variance can be estimated.
-        interval: at the level asked for; unbounded while `covered` is below 1, because no data
-            bound the mean of a pair that was never seen.
+        stderr: of the noise alone; infinite until every seen pair with weight has two samples, because one
+            says nothing of its variance.
+        interval: at the level asked for; unbounded while `covered` is below 1, because no data bound the
+            mean of a pair that was never seen. Student's, hence approximate for rewards far from normal:
+            ten equal observations of a rare event look like certainty.
         covered: the share of the total weight whose pairs have at least one sample.
     """
 

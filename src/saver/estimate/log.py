@@ -31,13 +31,14 @@ class Log:
     """
 
     def __init__(self, mdp: Mdp, target: ArrayLike) -> None:
-        self.mdp = mdp
         self.target: Floats = checks.frozen(checks.policy(mdp, target, "target"))
+        self.mdp = mdp
         self.episodes = 0
         self.rewards = Moments.empty((mdp.states, mdp.actions))
         self._moves: Counter[tuple[int, int]] = Counter()
         self._ends = np.zeros(mdp.states * mdp.actions)
         self._weighted = (0, 0.0, 0.0)  # count, mean, squares of importance-weighted returns
+        self._weighted_seen = np.zeros((mdp.states, mdp.actions), dtype=bool)
 
     def add(
         self,
@@ -59,6 +60,7 @@ class Log:
             weighted = importance_return(self.mdp, self.target, s, a, r, rest[0])
             count, mean, squares = self._weighted
             self._weighted = (count + 1, *moment_step(count + 1, mean, squares, weighted))
+            self._weighted_seen[s, a] = True
         self.episodes += 1
         pairs = s * self.mdp.actions + a
         self._moves.update(zip(pairs[:-1].tolist(), s[1:].tolist(), strict=True))
@@ -85,5 +87,5 @@ class Log:
             return certainty_estimated(self.mdp, self.target, self.rewards, self.moves, self._ends, level)
         if kind == "importance":
             c = weights(self.mdp, self.target)
-            return importance(*self._weighted, covered_share(c, self.rewards.counts > 0), level)
+            return importance(*self._weighted, covered_share(c, self._weighted_seen), level)
         raise InvalidProblem(f"kind is {kind!r}; it must be one of {', '.join(ESTIMATORS)}")

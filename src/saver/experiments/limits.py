@@ -39,6 +39,8 @@ def _designs(scenario: Scenario) -> dict[str, Floats]:
     else:
         policies["dag"] = design.dag(mdp, target, variance).policy
         policies["dag, by step"] = design.dag(mdp, target, variance, time_indexed=True).policy
+        policies["exact"] = design.exact(scenario.problem, variance).policy
+    policies["exact, safe"] = design.exact(scenario.problem, variance, scenario.world.constraint.mean).policy
     return policies
 
 
@@ -46,10 +48,12 @@ def main() -> None:
     """Print the table and write it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder for limits.csv")
-    out = parser.parse_args().out
+    path = parser.parse_args().out / "limits.csv"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as cause:
+        parser.error(f"cannot write to {path.parent}: {cause.strerror}; give another --out")
     table = list(rows())
-    out.mkdir(parents=True, exist_ok=True)
-    path = out / "limits.csv"
     partial = path.with_suffix(".part")
     with partial.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([COLUMNS, *table])

@@ -23,32 +23,35 @@ def by_step(mdp: Mdp, policy: Floats) -> Floats:
 
 def occupancy(mdp: Mdp, policy: ArrayLike) -> Floats:
     """x_t(s,a) = P(s_t = s, a_t = a), [L, S, A]."""
+    pi = checks.policy(mdp, policy)
     x = np.zeros((mdp.horizon, mdp.states, mdp.actions))
-    for t, states, flow in _forward(mdp, checks.policy(mdp, policy)):
+    for t, states, flow in _forward(mdp, pi):
         x[t, states] = flow
     return x
 
 
 def visits(mdp: Mdp, behaviour: ArrayLike) -> Floats:
     """d(s,a) = sum_t P(s_t = s, a_t = a), the expected visits in one episode, [S, A]."""
+    b = checks.policy(mdp, behaviour, "behaviour")
     d = np.zeros((mdp.states, mdp.actions))
-    for _, states, flow in _forward(mdp, checks.policy(mdp, behaviour, "behaviour")):
+    for _, states, flow in _forward(mdp, b):
         d[states] += flow
     return d
 
 
-def weights(mdp: Mdp, target: ArrayLike) -> Floats:
+def weights(mdp: Mdp, target: ArrayLike, name: str = "target") -> Floats:
     """c(s,a) = sum_t discount^t P(s_t = s, a_t = a): the value is linear in the means with these, [S, A]."""
+    pi = checks.policy(mdp, target, name)
     c = np.zeros((mdp.states, mdp.actions))
-    for t, states, flow in _forward(mdp, checks.policy(mdp, target, "target")):
+    for t, states, flow in _forward(mdp, pi):
         c[states] += mdp.discount**t * flow
     return c
 
 
 def value(mdp: Mdp, policy: ArrayLike, mean: ArrayLike) -> float:
     """V = sum c(s,a) mean(s,a), the expected discounted return."""
-    gain = checks.shaped("mean", mean, (mdp.states, mdp.actions))
-    return float(np.sum(weights(mdp, policy) * gain))
+    c = weights(mdp, policy, "policy")
+    return float(np.sum(c * checks.shaped("mean", mean, c.shape)))
 
 
 def values(mdp: Mdp, policy: ArrayLike, mean: ArrayLike) -> Floats:
@@ -67,6 +70,7 @@ def minimising(mdp: Mdp, mean: ArrayLike) -> tuple[Floats, float]:
 
     V_t(s) = min_a mean(s,a) + discount sum_s' P(s'|s,a) V_{t+1}(s'); ties go to the lowest action.
     """
+    checks.model(mdp)
     gain = checks.shaped("mean", mean, (mdp.states, mdp.actions))
     policy = np.zeros((mdp.horizon, mdp.states, mdp.actions))
     every = np.arange(mdp.states)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,17 +21,35 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 SUM_TOLERANCE = 1e-8  # of a probability row, times its length
+LARGEST_TOLERANCE = 1e-4
+LARGEST = 1e100  # magnitudes beyond it overflow when squared and summed
+
+
+def show(value: Any) -> str:
+    """A number with as many digits as it needs, and no more."""
+    short = f"{value:g}"
+    return short if math.isnan(value) or float(short) == value else repr(float(value))
 
 
 def array(name: str, value: ArrayLike, error: type[SaverError] = InvalidProblem) -> Floats:
-    """`value` as floats without NaN or infinity; not copied where it already is."""
+    """`value` as finite floats; not copied where it already is."""
+    if np.ma.is_masked(value):
+        raise error(f"{name} has masked entries; fill or drop them")
     try:
-        result = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as cause:
+        raw = np.asarray(value)
+        if raw.dtype.kind == "O" and not all(isinstance(item, Real) for item in raw.ravel()):
+            raise TypeError("not all entries are numbers")
+        if raw.dtype.kind not in "biufO":
+            raise TypeError(f"its entries are {raw.dtype}")
+        result = raw.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError) as cause:
         raise error(f"{name} must be an array of numbers: {cause}") from None
-    bad = np.argwhere(~np.isfinite(result))
+    bad = np.argwhere(~(np.abs(result) <= LARGEST))
     if len(bad):
-        raise error(f"{name}{_at(bad[0])} is {result[tuple(bad[0])]}; every entry must be a finite number")
+        raise error(
+            f"{name}{_at(bad[0])} is {result[tuple(bad[0])]:g}; every entry must be a finite number of "
+            f"magnitude at most {LARGEST:g}: rescale it"
+        )
     return result
 
 
@@ -54,19 +74,30 @@ def within(
     bad = np.argwhere((values < low) | (values > high))
     if len(bad):
         wanted = f"at least {low:g}" if high == math.inf else f"in [{low:g}, {high:g}]"
-        raise error(f"{name}{_at(bad[0])} is {values[tuple(bad[0])]:g}; it must be {wanted}")
+        raise error(f"{name}{_at(bad[0])} is {show(values[tuple(bad[0])])}; it must be {wanted}")
     return values
 
 
 def number(name: str, value: Any) -> float:
     """One finite float."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise InvalidProblem(f"{name} is {value!r}; it must be a number")
     try:
         result = float(value)
-    except (TypeError, ValueError):
-        raise InvalidProblem(f"{name} is {value!r}; it must be a number") from None
-    if not math.isfinite(result):
-        raise InvalidProblem(f"{name} is {result}; it must be finite")
+    except OverflowError:
+        result = math.inf
+    if not abs(result) <= LARGEST:
+        raise InvalidProblem(
+            f"{name} is {result}; it must be finite, of magnitude at most {LARGEST:g}: rescale it"
+        )
     return result
+
+
+def numbers(name: str, value: Any, count: int) -> tuple[float, ...]:
+    """Exactly `count` finite floats."""
+    if not isinstance(value, Sequence | np.ndarray) or len(value) != count:
+        raise InvalidProblem(f"{name} is {value!r}; it must hold {count} numbers")
+    return tuple(number(f"{name}[{i}]", item) for i, item in enumerate(value))
 
 
 def between(name: str, value: Any, low: float, high: float, *, closed: tuple[bool, bool]) -> float:
@@ -76,12 +107,12 @@ def between(name: str, value: Any, low: float, high: float, *, closed: tuple[boo
     below = result <= high if closed[1] else result < high
     if not (above and below):
         interval = f"{'[' if closed[0] else '('}{low:g}, {high:g}{']' if closed[1] else ')'}"
-        raise InvalidProblem(f"{name} is {result:g}; it must be in {interval}")
+        raise InvalidProblem(f"{name} is {show(result)}; it must be in {interval}")
     return result
 
 
-def whole(name: str, value: Any, low: int) -> int:
-    """One integer, at least `low`."""
+def whole(name: str, value: Any, low: int, high: int = 10**9) -> int:
+    """One integer from `low` to `high`."""
     try:
         result = operator.index(value)
     except TypeError:
@@ -90,22 +121,43 @@ def whole(name: str, value: Any, low: int) -> int:
         raise InvalidProblem(f"{name} is {value!r}; it must be a whole number")
     if result < low:
         raise InvalidProblem(f"{name} is {result}; it must be at least {low}")
+    if result > high:
+        raise InvalidProblem(f"{name} is {result}; it must be at most {high}")
     return result
+
+
+def kind(name: str, value: Any, wanted: type) -> None:
+    """Refuse a value of another type."""
+    if not isinstance(value, wanted):
+        raise InvalidProblem(f"{name} is {type(value).__name__}; it must be a saver.{wanted.__name__}")
+
+
+def tolerance(length: Any) -> Any:
+    """How far the sum of `length` probabilities may be from 1."""
+    return np.minimum(SUM_TOLERANCE * np.maximum(length, 1), LARGEST_TOLERANCE)
 
 
 def distribution(name: str, values: Floats, error: type[SaverError]) -> Floats:
     """`values`, whose last axis holds probabilities that sum to 1."""
     within(name, values, 0.0, error=error)
     sums = values.sum(axis=-1)
-    bad = np.argwhere(np.abs(sums - 1.0) > SUM_TOLERANCE * values.shape[-1])
+    bad = np.argwhere(np.abs(sums - 1.0) > tolerance(values.shape[-1]))
     if len(bad):
         row = tuple(bad[0])
         raise error(f"{name}{_at(bad[0])} sums to {sums[row]:.10g}; probabilities must sum to 1")
     return values
 
 
+def model(mdp: Any) -> None:
+    """Refuse what is no `Mdp`."""
+    from saver.problem.mdp import Mdp
+
+    kind("mdp", mdp, Mdp)
+
+
 def policy(mdp: Mdp, value: ArrayLike, name: str = "policy") -> Floats:
     """A policy of `mdp`: (S, A), or time-indexed (L, S, A)."""
+    model(mdp)
     result = array(name, value, InvalidPolicy)
     shape = (mdp.states, mdp.actions)
     if result.shape not in (shape, (mdp.horizon, *shape)):
@@ -127,6 +179,16 @@ def policy(mdp: Mdp, value: ArrayLike, name: str = "policy") -> Floats:
             f"{mdp.state_label(state)}, where that action is missing; set it to 0 or make it available"
         )
     return result
+
+
+class Frozen:
+    """Read-only arrays stay read-only in a copy and in another process."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for value in state.values():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+        self.__dict__.update(state)
 
 
 def frozen(values: NDArray[Any]) -> NDArray[Any]:
@@ -155,8 +217,11 @@ def trajectory(
 
 
 def _indices(name: str, value: ArrayLike, count: int) -> Ints:
-    raw = np.asarray(value)
-    if raw.ndim != 1 or (raw.size and not np.issubdtype(raw.dtype, np.integer)):
+    try:
+        raw = np.asarray(value)
+    except ValueError:
+        raw = np.empty(1)
+    if raw.ndim != 1 or (raw.size and raw.dtype.kind not in "iu"):
         raise InvalidData(f"{name} must be a sequence of whole numbers, got {value!r}")
     bad = np.flatnonzero([not 0 <= index < count for index in raw])
     if len(bad):

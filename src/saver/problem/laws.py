@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from saver.problem import checks
 from saver.problem.checks import Floats
 
 
+@runtime_checkable
 class Law(Protocol):
     """What a world needs to know of a distribution."""
 
@@ -29,7 +30,7 @@ class Law(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Gaussian:
+class Gaussian(checks.Frozen):
     """Normal observations. `variance` may be one number for all pairs."""
 
     mean: Any
@@ -50,7 +51,7 @@ class Gaussian:
 
 
 @dataclass(frozen=True, eq=False)
-class Bernoulli:
+class Bernoulli(checks.Frozen):
     """Observations 0 or 1."""
 
     mean: Any
@@ -71,19 +72,21 @@ class Bernoulli:
 
 
 @dataclass(frozen=True, eq=False)
-class Empirical:
+class Empirical(checks.Frozen):
     """Observations drawn with replacement from `samples[state][action]`, real data of each pair."""
 
     samples: Any
 
     def __post_init__(self) -> None:
-        if not isinstance(self.samples, Sequence) or not len(self.samples):
+        if not isinstance(self.samples, Sequence | np.ndarray) or not len(self.samples):
             raise InvalidProblem(
                 "samples must be nested sequences: samples[state][action] is a list of numbers"
             )
-        actions = len(self.samples[0])
         rows = []
         for s, row in enumerate(self.samples):
+            if not isinstance(row, Sequence | np.ndarray) or not len(row):
+                raise InvalidProblem(f"samples[{s}] must hold a list of numbers for each action")
+            actions = len(self.samples[0])
             if len(row) != actions:
                 raise InvalidProblem(
                     f"samples[{s}] has {len(row)} actions but samples[0] has {actions}; they must agree"
@@ -126,6 +129,6 @@ class Empirical:
 
 def _table(name: str, value: Any) -> Floats:
     result = checks.array(name, value)
-    if result.ndim != 2:
+    if result.ndim != 2 or not result.size:
         raise InvalidProblem(f"{name} has shape {result.shape}; it must be (states, actions)")
     return result

@@ -16,10 +16,11 @@ from saver.problem import checks
 from saver.problem.checks import Bools, Floats, Ints
 
 Edge = tuple[int, int, int, float]
+LONGEST = 1_000_000  # steps
 
 
 @dataclass(frozen=True, eq=False)
-class Mdp:
+class Mdp(checks.Frozen):
     """A finite-horizon Markov decision process without its rewards.
 
     A row of `transitions` sums to 1, or to 0: then the episode ends after that action. Entering a terminal
@@ -52,7 +53,7 @@ class Mdp:
         actions = matrix.shape[0] // states
         checked = {
             "transitions": matrix,
-            "horizon": checks.whole("horizon", self.horizon, 1),
+            "horizon": checks.whole("horizon", self.horizon, 1, LONGEST),
             "discount": checks.between("discount", self.discount, 0.0, 1.0, closed=(False, True)),
             "start": _as_start(self.start, states),
             "terminal": _as_terminal(self.terminal, states),
@@ -74,8 +75,10 @@ class Mdp:
         Memory is proportional to the number of edges. `options` are those of the constructor.
         """
         states, actions = checks.whole("states", states, 1), checks.whole("actions", actions, 1)
-        table: Any = edges if isinstance(edges, np.ndarray) else list(edges)  # type: ignore[arg-type]
-        rows = checks.array("edges", table if len(table) else np.empty((0, 4)))
+        if states * actions > 10**9:
+            raise InvalidProblem(f"{states} states with {actions} actions are more than 10^9 pairs")
+        table: Any = edges if isinstance(edges, np.ndarray) else list(_iterable(edges))
+        rows = checks.array("edges", table if np.size(table) else np.empty((0, 4)))
         if rows.ndim != 2 or rows.shape[1] != 4:
             raise InvalidProblem(
                 f"edges has shape {rows.shape}; each edge must be (state, action, next_state, probability)"
@@ -86,10 +89,14 @@ class Mdp:
             bad = np.flatnonzero((index < 0) | (index >= bound) | (index != np.floor(index)))
             if len(bad):
                 raise InvalidProblem(
-                    f"edge {bad[0]} {tuple(rows[bad[0]])} has {name} {index[bad[0]]:g}; "
+                    f"edge {bad[0]} {rows[bad[0]].tolist()} has {name} {checks.show(index[bad[0]])}; "
                     f"it must be a whole number from 0 to {bound - 1}"
                 )
-        checks.within("edges", rows[:, 3:], 0.0)
+        if (bad := np.flatnonzero(rows[:, 3] < 0)).size:
+            raise InvalidProblem(
+                f"edge {bad[0]} {rows[bad[0]].tolist()} has probability {checks.show(rows[bad[0], 3])}; "
+                "it must be at least 0"
+            )
         pair = rows[:, 0].astype(np.int64) * actions + rows[:, 1].astype(np.int64)
         shape = (states * actions, states)
         matrix = sparse.coo_array((rows[:, 3], (pair, rows[:, 2].astype(np.int64))), shape=shape)
@@ -115,7 +122,7 @@ class Mdp:
         flow = sparse.diags_array(np.repeat(keep, self.actions)) @ self.transitions
         flow = (flow @ sparse.diags_array(keep)).tocsr()
         flow.eliminate_zeros()
-        return flow
+        return _read_only(flow)
 
     def pairs(self, states: Ints) -> Ints:
         """The rows of `flow` that belong to `states`."""
@@ -125,11 +132,12 @@ class Mdp:
     @cached_property
     def layers(self) -> tuple[Ints, ...]:
         """For each step the states that some behaviour can be in; shorter than L if all episodes are."""
-        layers, seen = [], self.start > 0
-        for _ in range(self.horizon):
+        layers: list[Ints] = []
+        seen = self.start > 0
+        while len(layers) < self.horizon and seen.any():
             states = np.flatnonzero(seen)
-            if not len(states):
-                break
+            if layers and np.array_equal(states, layers[-1]):
+                return (*layers, *[layers[-1]] * (self.horizon - len(layers)))
             layers.append(states)
             rows = self.pairs(states)[self.available[states].ravel()]
             seen = np.zeros(self.states, dtype=bool)
@@ -163,6 +171,11 @@ class Mdp:
             row = self.flow.indptr[state * self.actions + action : state * self.actions + action + 2]
             successors = self.flow.indices[row[0] : row[1]]
             if t + 1 < len(states):
+                if states[t + 1] in self.terminal:
+                    raise InvalidData(
+                        f"{self.state_label(states[t + 1])} at step {t + 1} is terminal: no action is taken "
+                        "in it; leave it out"
+                    )
                 if states[t + 1] not in successors:
                     raise InvalidData(f"{where} cannot lead to {self.state_label(states[t + 1])}")
             elif t + 1 < self.horizon and not self._may_end(state, action):
@@ -180,9 +193,8 @@ class Mdp:
     def _check_rows(self) -> None:
         matrix = self.transitions
         sums = np.asarray(matrix.sum(axis=1)).ravel()
-        length = np.maximum(np.diff(matrix.indptr), 1)
-        tolerance = checks.SUM_TOLERANCE * length
-        bad = np.flatnonzero((np.abs(sums - 1.0) > tolerance) & (sums != 0.0))
+        far = np.abs(sums - 1.0) > checks.tolerance(np.diff(matrix.indptr))
+        bad = np.flatnonzero(far & (sums != 0.0))
         if len(bad):
             state, action = divmod(int(bad[0]), self.actions)
             raise InvalidProblem(
@@ -211,10 +223,22 @@ class Mdp:
                 )
 
 
+def _iterable(edges: Any) -> Any:
+    if not isinstance(edges, Iterable):
+        raise InvalidProblem(
+            f"edges is {edges!r}; it must hold (state, action, next_state, probability) rows"
+        )
+    return edges
+
+
 def _as_rows(transitions: Any) -> Any:
     if sparse.issparse(transitions):
-        matrix = sparse.csr_array(transitions, dtype=np.float64, copy=True)
-        checks.array("transitions.data", matrix.data)
+        if transitions.ndim != 2:
+            raise InvalidProblem(
+                f"transitions has shape {transitions.shape}; sparse it must be (states * actions, states)"
+            )
+        matrix = sparse.csr_array(transitions, copy=True)
+        matrix.data = np.array(checks.array("transitions.data", matrix.data))
         matrix.sum_duplicates()
     else:
         dense = checks.array("transitions", transitions)
@@ -230,15 +254,25 @@ def _as_rows(transitions: Any) -> Any:
         raise InvalidProblem(
             f"transitions has shape {matrix.shape}; it must be (states * actions, states), none of them 0"
         )
-    checks.within("transitions.data", matrix.data, 0.0)
+    if (bad := np.flatnonzero(matrix.data < 0)).size:
+        pair = int(np.searchsorted(matrix.indptr, bad[0], side="right")) - 1
+        state, action = divmod(pair, rows // states)
+        raise InvalidProblem(
+            f"transitions of action {action} in state {state} to state {matrix.indices[bad[0]]} is "
+            f"{checks.show(matrix.data[bad[0]])}; it must be at least 0"
+        )
     matrix.eliminate_zeros()
+    return _read_only(matrix)
+
+
+def _read_only(matrix: Any) -> Any:
     for part in (matrix.data, matrix.indices, matrix.indptr):
         part.setflags(write=False)
     return matrix
 
 
 def _as_start(start: int | ArrayLike, states: int) -> Floats:
-    if np.ndim(start) == 0:
+    if not isinstance(start, Sequence) and np.ndim(start) == 0:
         index = checks.whole("start", start, 0)
         if index >= states:
             raise InvalidProblem(f"start is {index}; it must be a state from 0 to {states - 1}")
@@ -252,19 +286,27 @@ def _as_start(start: int | ArrayLike, states: int) -> Floats:
 
 
 def _as_terminal(terminal: ArrayLike, states: int) -> tuple[int, ...]:
-    raw = np.asarray(terminal)
+    try:
+        raw = np.asarray(terminal)
+    except ValueError:
+        raw = np.empty((0, 0))
+    if raw.ndim != 1:
+        raise InvalidProblem(f"terminal is {terminal!r}; it must be a sequence of states")
     if raw.dtype == np.bool_:
         if raw.shape != (states,):
             raise InvalidProblem(f"terminal has shape {raw.shape}; as booleans it must be ({states},)")
         raw = np.flatnonzero(raw)
-    numbers = sorted({checks.whole("terminal", value, 0) for value in raw.ravel()})
+    numbers = sorted({checks.whole("terminal", value, 0) for value in raw})
     if numbers and numbers[-1] >= states:
         raise InvalidProblem(f"terminal holds {numbers[-1]}; states are from 0 to {states - 1}")
     return tuple(numbers)
 
 
 def _as_available(available: ArrayLike | None, shape: tuple[int, int]) -> Bools:
-    values = np.ones(shape, dtype=bool) if available is None else np.asarray(available)
+    try:
+        values = np.ones(shape, dtype=bool) if available is None else np.asarray(available)
+    except ValueError:
+        raise InvalidProblem(f"available is ragged; it must be booleans of {shape}") from None
     if values.shape != shape or values.dtype != np.bool_:
         raise InvalidProblem(
             f"available is {values.dtype} of shape {values.shape}; it must be booleans of {shape}"
@@ -276,7 +318,9 @@ def _as_available(available: ArrayLike | None, shape: tuple[int, int]) -> Bools:
 def _as_names(name: str, names: Sequence[str] | None, count: int) -> tuple[str, ...] | None:
     if names is None:
         return None
-    result = tuple(str(item) for item in names)
+    if not isinstance(names, Sequence) or not all(isinstance(item, str) for item in names):
+        raise InvalidProblem(f"{name} is {names!r}; it must be a sequence of {count} strings")
+    result = tuple(names)
     if len(result) != count:
         raise InvalidProblem(f"{name} has {len(result)} entries; it must have {count}")
     return result

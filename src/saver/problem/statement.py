@@ -56,7 +56,7 @@ class Bounded:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class Problem(checks.Frozen):
     """Estimate the value of `target` while the constraint value stays near that of `baseline`.
 
     Attributes:
@@ -81,8 +81,7 @@ class Problem:
     reward_scale: float = 1.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.mdp, Mdp):
-            raise InvalidProblem(f"mdp is {type(self.mdp).__name__}; it must be a saver.Mdp")
+        checks.kind("mdp", self.mdp, Mdp)
         if not isinstance(self.constraint, SubGaussian | Bounded):
             raise InvalidProblem(
                 f"constraint is {self.constraint!r}; it must be a saver.SubGaussian or a saver.Bounded"
@@ -125,8 +124,13 @@ class World:
     constraint: Law
 
     def __post_init__(self) -> None:
+        checks.kind("mdp", self.mdp, Mdp)
         shape = (self.mdp.states, self.mdp.actions)
         for name, law in (("reward", self.reward), ("constraint", self.constraint)):
+            if isinstance(law, type) or not isinstance(law, Law):
+                raise InvalidProblem(
+                    f"{name} is {law!r}; it must be a law such as saver.Gaussian(mean, variance)"
+                )
             if np.shape(law.mean) != shape:
                 raise InvalidProblem(
                     f"{name} is for (states, actions) = {np.shape(law.mean)}; the model has {shape}"
@@ -143,7 +147,10 @@ class World:
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """A world, the problem asked in it, and how many episodes are run by default."""
+    """A world, the problem asked in it, and how many episodes are run by default.
+
+    World and problem must agree in size only: a problem that is wrong about its world can be studied too.
+    """
 
     name: str
     world: World
@@ -151,6 +158,10 @@ class Scenario:
     episodes: int
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise InvalidProblem(f"name is {self.name!r}; it must be a string")
+        checks.kind("world", self.world, World)
+        checks.kind("problem", self.problem, Problem)
         checks.whole("episodes", self.episodes, 1)
         ours, asked = self.world.mdp, self.problem.mdp
         if (ours.states, ours.actions, ours.horizon) != (asked.states, asked.actions, asked.horizon):
@@ -163,7 +174,7 @@ class Scenario:
 def _positive(name: str, value: Any) -> float:
     result = checks.number(name, value)
     if result <= 0:
-        raise InvalidProblem(f"{name} is {result:g}; it must be positive")
+        raise InvalidProblem(f"{name} is {checks.show(result)}; it must be positive")
     return result
 
 

@@ -5,19 +5,20 @@ The paper's A = 11 counts the actions after action 0: it lists 0, 1, ..., 11.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from saver.errors import InvalidProblem
 from saver.problem import Gaussian, Scenario
-from saver.problem.checks import whole
+from saver.problem.checks import between, numbers, whole
 from saver.scenarios.parts import always, bandit_model, scenario
 
 
 def bandit(
     *,
     actions: int = 12,
-    good_means: tuple[float, float] = (0.5, 0.9),
-    noisy_means: tuple[float, float] = (0.02, 0.03),
+    good_means: Sequence[float] = (0.5, 0.9),
+    noisy_means: Sequence[float] = (0.02, 0.03),
     good_variance: float = 1e-4,
     noisy_variance: float = 40.0,
     good_target: float = 0.4,
@@ -30,11 +31,11 @@ def bandit(
 
     The target gives `good_target` to each good action and shares the rest; constraints have the reward means.
     """
-    noisy = whole("actions", actions, 3) - 2
-    if not 0 <= good_target <= 0.5:
-        raise InvalidProblem(f"good_target is {good_target:g}; two actions get it, so it must be in [0, 0.5]")
+    noisy = whole("actions", actions, 3, 10**7) - 2
+    good_target = between("good_target", good_target, 0.0, 0.5, closed=(True, True))
+    good_means, noisy_means = numbers("good_means", good_means, 2), numbers("noisy_means", noisy_means, 2)
     mdp = bandit_model(actions)
-    mean = np.array([[*good_means, *np.linspace(*noisy_means, noisy)]])
+    mean = np.array([[*good_means, *np.linspace(noisy_means[0], noisy_means[1], noisy)]])
     variance = np.array([[good_variance] * 2 + [noisy_variance] * noisy])
     target = np.array([[good_target] * 2 + [(1 - 2 * good_target) / noisy] * noisy])
     return scenario(

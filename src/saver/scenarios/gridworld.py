@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from saver.errors import InvalidProblem
 from saver.problem import Gaussian, Mdp, Scenario
 from saver.problem.checks import between, whole
 from saver.scenarios.parts import scenario
@@ -37,8 +36,8 @@ def gridworld(
     The target gives `quiet_target` to each of right and down and shares the rest; the baseline goes right
     until the last column, then down. Reward means are uniform draws, 0 in the terminal cell.
     """
-    if not 0 <= quiet_target <= 0.5:
-        raise InvalidProblem(f"quiet_target is {quiet_target:g}; it must be in [0, 0.5]")
+    quiet_target = between("quiet_target", quiet_target, 0.0, 0.5, closed=(True, True))
+    reward_seed = whole("reward_seed", reward_seed, 0)
     mdp = grid_model(size, slip, horizon, discount)
     shape = (mdp.states, 4)
     mean = np.random.default_rng(reward_seed).random(shape)
@@ -62,7 +61,7 @@ def gridworld(
 
 def grid_model(size: int, slip: float, horizon: int, discount: float = 1.0) -> Mdp:
     """`size` x `size` cells; a move slips to each other direction with slip / 3; blocked moves stay."""
-    size = whole("size", size, 2)
+    size = whole("size", size, 2, 3000)
     slip = between("slip", slip, 0.0, 1.0, closed=(True, True))
     cell = np.arange(size * size)
     place = np.stack([cell // size, cell % size], axis=1)

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from saver.problem import Gaussian, Scenario
+from saver.problem.checks import number, numbers
 from saver.scenarios.parts import always, bandit_model, scenario
 
 
 def intractable(
     *,
-    means: tuple[float, float, float] = (0.5, 0.5, 0.5),
-    variances: tuple[float, float, float] = (0.001, 0.001, 0.25),
+    means: Sequence[float] = (0.5, 0.5, 0.5),
+    variances: Sequence[float] = (0.001, 0.001, 0.25),
     constraint_variance: float = 0.01,
     alpha: float = 0.25,
     delta: float = 0.05,
     episodes: int = 5000,
 ) -> Scenario:
     """Three actions with constraint means 0.5 (the baseline), 0.5 + alpha and 0; the target is even."""
+    alpha = number("alpha", alpha)
+    means, variances = numbers("means", means, 3), numbers("variances", variances, 3)
     mdp = bandit_model(3)
     constraint_mean = np.array([[0.5, 0.5 + alpha, 0.0]])
     return scenario(

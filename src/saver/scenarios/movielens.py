@@ -7,9 +7,9 @@ from importlib import resources
 
 import numpy as np
 
-from saver.errors import InvalidProblem
+from saver.errors import InvalidData, InvalidProblem
 from saver.problem import Empirical, Gaussian, Law, Scenario
-from saver.problem.checks import Floats, Ints, whole
+from saver.problem.checks import Floats, Ints, between, whole
 from saver.scenarios.parts import always, bandit_model, scenario
 from saver.scenarios.ratings import MovieTable, most_rated, movie_table, rating_matrix, read_ratings
 
@@ -35,8 +35,8 @@ def movielens(
     The target gives `good_target` to rows 0 and 1 and shares the rest.
     """
     actions = whole("actions", actions, 3)
-    if not 0 <= good_target <= 0.5:
-        raise InvalidProblem(f"good_target is {good_target:g}; two movies get it, so it must be in [0, 0.5]")
+    most_movies, most_users = whole("most_movies", most_movies, 1), whole("most_users", most_users, 1)
+    good_target = between("good_target", good_target, 0.0, 0.5, closed=(True, True))
     if ratings is None:
         movies, reward = _from_table(_embedded(actions), rank4)
     else:
@@ -49,6 +49,11 @@ def movielens(
         else:
             chosen = most_rated(matrix, actions)
             movies = movie_ids[chosen]
+            if np.isnan(matrix[:, chosen]).all(axis=0).any():
+                raise InvalidData(
+                    f"some of the {actions} movies have no rating by the {most_users} chosen users; "
+                    "pass fewer actions or more most_users"
+                )
             reward = Empirical([[column[~np.isnan(column)] for column in matrix[:, chosen].T]])
     mdp = bandit_model(actions, [f"movie {number}" for number in movies])
     shared = (1 - 2 * good_target) / (actions - 2)
@@ -88,7 +93,8 @@ def _embedded(actions: int) -> MovieTable:
 
 def _from_table(table: MovieTable, rank4: bool) -> tuple[Ints, Law]:
     if rank4:
-        return table.movie_id, Gaussian([table.rank4_mean], [table.rank4_variance])
+        order = np.argsort(table.rank4_variance, kind="stable")
+        return table.movie_id[order], Gaussian([table.rank4_mean[order]], [table.rank4_variance[order]])
     return table.movie_id, Gaussian([table.rating_mean], [table.rating_variance])
 
 

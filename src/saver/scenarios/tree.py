@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from saver.errors import InvalidProblem
 from saver.problem import Bernoulli, Gaussian, Mdp, Problem, Scenario, SubGaussian, World
-from saver.problem.checks import whole
+from saver.problem.checks import between, number, whole
 from saver.scenarios.parts import always, scenario
 
 
@@ -28,8 +30,8 @@ def tree(
 
     The target gives `quiet_target` to action 0 and shares the rest; reward means are uniform draws.
     """
-    if not 0 <= quiet_target <= 1:
-        raise InvalidProblem(f"quiet_target is {quiet_target:g}; it must be in [0, 1]")
+    quiet_target = between("quiet_target", quiet_target, 0.0, 1.0, closed=(True, True))
+    reward_seed = whole("reward_seed", reward_seed, 0)
     mdp = tree_model(depth, actions, discount)
     shape = (mdp.states, actions)
     first = np.arange(actions) == 0
@@ -53,8 +55,10 @@ def tree(
 
 def tree_model(depth: int, actions: int = 2, discount: float = 1.0) -> Mdp:
     """The full tree with `depth` levels: action a leads from state s to state s * actions + 1 + a."""
-    depth, actions = whole("depth", depth, 1), whole("actions", actions, 2)
+    depth, actions = whole("depth", depth, 1, 100), whole("actions", actions, 2, 10**4)
     states = (actions**depth - 1) // (actions - 1)
+    if states * actions > 10**8:
+        raise InvalidProblem(f"depth {depth} with {actions} actions makes {states} states; choose less depth")
     inner = (states - 1) // actions
     child = np.arange(1, states)
     edges = np.column_stack([(child - 1) // actions, (child - 1) % actions, child, np.ones(inner * actions)])
@@ -74,8 +78,10 @@ def lower_bound_pair(
 
     Telling them apart is what the regret lower bound (Theorem 1, appendix) charges for.
     """
+    mean, gap = number("mean", mean), number("gap", gap)
     mdp = tree_model(2)
     shape = (mdp.states, mdp.actions)
+    between("constraint_variance", constraint_variance, 0.0, math.inf, closed=(True, False))
     constraint = Gaussian(np.broadcast_to(np.array([1.0, 0.0]), shape), constraint_variance)
     problem = Problem(
         mdp,
@@ -84,7 +90,7 @@ def lower_bound_pair(
         alpha=alpha,
         delta=delta,
         baseline_value=2.0,
-        constraint=SubGaussian(float(np.sqrt(constraint_variance))),
+        constraint=SubGaussian(math.sqrt(constraint_variance)),
     )
 
     def one(name: str, last: float) -> Scenario:
