@@ -59,3 +59,34 @@ def test_reproduce_writes_its_table_whole(tmp_path):
     assert re.search(r"bandit +on-policy +8 ", shown)
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["limits.csv"]
     assert "tree,tree,0.8909" in (tmp_path / "new" / "limits.csv").read_text()
+
+
+def cache_folder(package_root, **environment):
+    code = "from saver._jit import cache_folder; print(cache_folder())"
+    shown = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PATH": "", "PYTHONPATH": str(package_root), **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return shown.stdout.strip()
+
+
+def test_an_edit_of_any_source_moves_the_cache_of_compiled_code(tmp_path):
+    package = tmp_path / "saver"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "_jit.py").write_text((ROOT / "src/saver/_jit.py").read_text())
+    (package / "callee.py").write_text("x = 1\n")
+    home = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    before = cache_folder(tmp_path, **home)
+    assert before.startswith(str(tmp_path / "cache"))
+    assert cache_folder(tmp_path, **home) == before
+    (package / "callee.py").write_text("x = 2\n")
+    assert cache_folder(tmp_path, **home) != before
+
+
+def test_without_a_writable_folder_nothing_is_cached_and_nothing_fails(tmp_path):
+    (tmp_path / "file").write_text("")
+    assert cache_folder(ROOT / "src", XDG_CACHE_HOME=str(tmp_path / "file" / "below")) == "None"

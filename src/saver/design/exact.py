@@ -227,8 +227,9 @@ class Planner:
             numbers[flows.SCALE] = flows.objective(scaled.w, N, N, 0.0) / span
         search = flows.Search(b, b.copy(), b.copy(), numbers)
         deadline = time.monotonic() + seconds
-        for _ in range(0, max(iterations, 1), CHUNK):
-            if flows.descend(self.nodes, search, scaled, tolerance, CHUNK) or time.monotonic() > deadline:
+        for done in range(0, max(iterations, 1), CHUNK):
+            chunk = min(CHUNK, iterations - done)
+            if flows.descend(self.nodes, search, scaled, tolerance, chunk) or time.monotonic() > deadline:
                 break
         return self._feasible(search.y, asked, numbers[flows.BOUND] * unit, numbers[flows.MULTIPLIER] * unit)
 
