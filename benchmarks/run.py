@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 
+import exact
 import scale
 
-BENCHMARKS = {"scale": scale.table}
+BENCHMARKS = {"scale": scale.table, "exact": exact.table}
 
 
 def main() -> None:

@@ -98,6 +98,8 @@ def test_bandit_against_its_own_closed_form():
         ([1.0, 0.0], [0.0, 1.0], 0.5, [0.5, 0.5]),
         # Two unweighted actions attain the maximum and share; the third one is never taken.
         ([1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 1.0, 0.9], 0.5, [0.5, 0.25, 0.25, 0.0]),
+        # Action 2 is the safest, has no weight and is not needed: the bound fixes the other two.
+        ([3.0, 1.0, 0.0], [0.0, 0.9, 1.0], 0.3, [2 / 3, 1 / 3, 0.0]),
         # k = 1/sqrt(1), 1/sqrt(.5): b is proportional to it and sum b (1 - mean) = .4 fixes its size.
         ([1.0, 1.0, 0.0], [0.0, 0.5, 1.0], 0.6,
          [0.4 / (1 + 0.5**0.5), 0.4 * 2**0.5 / (1 + 0.5**0.5), 1 - 0.4 * (1 + 2**0.5) / (1 + 0.5**0.5)]),
@@ -120,6 +122,7 @@ def test_one_decision_is_certified_to_the_last_digits(seed):
     required = mean.min() + (mean.max() - mean.min()) * rng.choice([0.1, 0.6, 0.99])
     plan = Planner(mdp).solve(w, mean, required)
     assert plan.gap < 1e-9
+    assert np.all(plan.behaviour >= 0)
     assert plan.behaviour[0] @ mean[0] >= required - 1e-12
     assert plan.behaviour.sum() == pytest.approx(1.0, abs=1e-14)
 
@@ -209,6 +212,25 @@ def test_price_is_one_when_some_other_unconstrained_optimum_is_safe():
     assert safe.price == 1.0
     assert value(mdp, safe.policy, mean) >= problem.required * (1 - 1e-12)
     assert safe.limit == pytest.approx((0.5 * 1 + 0.5 * 2) ** 2, rel=1e-5)
+
+
+def test_price_is_one_when_only_rounding_separates_the_two_optima():
+    # The same choice in front of a graph, where both optima are found to a gap and not to the last digit.
+    graph = random_graph(7, states=6, actions=2, horizon=5, discount=1.0)
+    edges = [(0, a, s + 1, p) for a in range(2) for s, p in enumerate(graph.start) if p > 0]
+    rows, columns = graph.transitions.nonzero()
+    edges += [(i // 2 + 1, i % 2, j + 1, graph.transitions[i, j]) for i, j in zip(rows, columns, strict=True)]
+    mdp = Mdp.from_edges(edges, 7, 2, 6, terminal=[s + 1 for s in graph.terminal])
+    rng = np.random.default_rng(7)
+    target, variance = random_policy(rng, 7, 2), rng.exponential(size=(7, 2))
+    variance[0] = 0.0
+    mean = np.zeros((7, 2))
+    mean[0, 1] = 1.0
+    problem = asked_of(mdp, target, alpha=0.05, mean=mean, baseline_value=1.0)
+    found = design.exact(problem, variance, mean, tolerance=1e-3)
+    assert found.gap > 1e-9
+    assert found.price == 1.0
+    assert value(mdp, found.policy, mean) >= 0.95 * (1 - 1e-12)
 
 
 def test_price_is_above_one_when_safety_costs_something():

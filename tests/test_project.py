@@ -19,8 +19,9 @@ def test_the_readme_examples_run_and_print_what_they_say():
         subprocess.run([sys.executable, "-c", block], capture_output=True, text=True, check=True).stdout
         for block in blocks
     ]
-    assert "on-policy: K * MSE -> 4.038" in shown[0]
-    assert "optimal: K * MSE -> 0.8909" in shown[0]
+    promised = re.search(r"```text\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert shown[0].splitlines()[:3] == promised[1].splitlines()[:3]
+    assert shown[0].splitlines()[3].startswith("required 0.375, price of safety 1.653, gap ")
     assert "covered=" in shown[1]
 
 

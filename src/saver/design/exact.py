@@ -251,4 +251,5 @@ class Planner:
         gain, choice = np.zeros(asked.w.shape), np.zeros(len(b), dtype=np.int64)
         flows.prices(asked.w, N, gain)
         top = float(flows.best(self.nodes, gain, asked.mean, multiplier, choice))
-        return limit_of(asked.w, N) ** 2 / (top - multiplier * asked.required)
+        slack = top - multiplier * asked.required
+        return limit_of(asked.w, N) ** 2 / slack if slack > 0 else 0.0

@@ -7,48 +7,61 @@ nu = lambda max(mean) and the rest of the mass goes to actions of weight 0 that 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from saver.problem.checks import Floats
+from saver._jit import jit
+
+HALVINGS = 90  # of an interval of 680 in the logarithm: beyond the last digit
 
 
-def one_state(w: Floats, mean: Floats | None, required: float) -> tuple[Floats, float]:
-    """B and lambda for weights w >= 0, not all 0, and a bound that some action exceeds."""
-    free = w / w.sum()
-    if mean is None or free @ mean >= required:
-        return free, 0.0
-    top = mean.max()
-    used = w > 0
-    if mean[used].max() < top:
-        k = w[used] / np.sqrt(top - mean[used])
-        scale = (top - required) / (k @ (top - mean[used]))
-        if scale * k.sum() <= 1.0:
-            b = np.zeros_like(w)
-            b[used] = scale * k
-            rest = ~used & (mean == top)
-            b[rest] = (1.0 - b.sum()) / rest.sum()
-            return b, 1.0 / scale**2
-    return _root(w, mean, required, top)
+@jit
+def one_state(w: Any, mean: Any, required: float) -> Any:
+    """b and lambda for weights w >= 0, not all 0, and a bound that is attainable."""
+    b = w / np.sum(w)
+    if np.sum(b * mean) >= required:
+        return b, 0.0
+    top = np.max(mean)
+    size, lost, room = 0.0, 0.0, np.inf  # sums of k and of k (top - mean), k = w / sqrt(top - mean)
+    for a in range(len(w)):
+        if w[a] > 0.0:
+            below = top - mean[a]
+            room = min(room, below)
+            if below > 0.0:
+                size += w[a] / np.sqrt(below)
+                lost += w[a] * np.sqrt(below)
+    if room > 0.0 and (top - required) * size <= lost:
+        scale = (top - required) / lost
+        idle = 0
+        for a in range(len(w)):
+            b[a] = scale * w[a] / np.sqrt(top - mean[a]) if w[a] > 0.0 else 0.0
+            idle += w[a] == 0.0 and mean[a] == top
+        rest = max(0.0, 1.0 - np.sum(b)) / idle
+        for a in range(len(w)):
+            if w[a] == 0.0 and mean[a] == top:
+                b[a] = rest
+        return b, 1.0 / scale**2
+    return root(w, mean, required, top)
 
 
-def _root(w: Floats, mean: Floats, required: float, top: float) -> tuple[Floats, float]:
+@jit
+def root(w: Any, mean: Any, required: float, top: float) -> Any:
     """Find u = nu / lambda > top with b_u . mean = required, b_u = w / sqrt(u - mean) normalised.
 
-    b_u . mean falls in u, so bisection on log(u - top) settles it to the last digit.
+    b_u . mean falls in u, so bisection on log(u - top) settles it.
     """
     below = top - mean
-
-    def at(exponent: float) -> Floats:
-        b = np.where(w > 0, w / np.sqrt(np.exp(exponent) + below), 0.0)
-        return np.asarray(b / b.sum())
-
-    span = max(below.max(), abs(top), np.finfo(float).tiny)
-    low, high = np.log(span) - 600.0, np.log(span) + 80.0
-    for _ in range(200):
+    span = np.log(max(np.max(below), abs(top), 1e-300))
+    low, high = span - 600.0, span + 80.0
+    for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if at(middle) @ mean >= required else (low, middle)
-    b = at(low)
-    used = w > 0
-    # At the optimum w_a^2 / b_a^2 = nu - lambda mean_a = lambda (u - mean_a) for every action in use.
-    prices = w[used] ** 2 / b[used] ** 2
-    return b, float(np.mean(prices / (np.exp(low) + below[used])))
+        b = w / np.sqrt(np.exp(middle) + below)
+        if np.sum(b * mean) >= required * np.sum(b):
+            low = middle
+        else:
+            high = middle
+    b = w / np.sqrt(np.exp(low) + below)
+    total = np.sum(b)
+    # For actions in use w^2 / b^2 = lambda (u - mean); before normalising w^2 / b^2 = u - mean.
+    return b / total, total**2

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from saver.errors import InvalidData, InvalidProblem
-from saver.problem import checks
-from saver.problem.checks import Bools, Floats, Ints
+from saver.problem import checks, convert
+from saver.problem.checks import Bools, Ints
 
 Edge = tuple[int, int, int, float]
 LONGEST = 1_000_000  # steps
@@ -48,18 +48,18 @@ class Mdp(checks.Frozen):
     action_names: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
-        matrix = _as_rows(self.transitions)
+        matrix = convert.transition_rows(self.transitions)
         states = matrix.shape[1]
         actions = matrix.shape[0] // states
         checked = {
             "transitions": matrix,
             "horizon": checks.whole("horizon", self.horizon, 1, LONGEST),
             "discount": checks.between("discount", self.discount, 0.0, 1.0, closed=(False, True)),
-            "start": _as_start(self.start, states),
-            "terminal": _as_terminal(self.terminal, states),
-            "available": _as_available(self.available, (states, actions)),
-            "state_names": _as_names("state_names", self.state_names, states),
-            "action_names": _as_names("action_names", self.action_names, actions),
+            "start": convert.start_distribution(self.start, states),
+            "terminal": convert.terminal_states(self.terminal, states),
+            "available": convert.availability(self.available, (states, actions)),
+            "state_names": convert.names_of("state_names", self.state_names, states),
+            "action_names": convert.names_of("action_names", self.action_names, actions),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -77,26 +77,7 @@ class Mdp(checks.Frozen):
         states, actions = checks.whole("states", states, 1), checks.whole("actions", actions, 1)
         if states * actions > 10**9:
             raise InvalidProblem(f"{states} states with {actions} actions are more than 10^9 pairs")
-        table: Any = edges if isinstance(edges, np.ndarray) else list(_iterable(edges))
-        rows = checks.array("edges", table if np.size(table) else np.empty((0, 4)))
-        if rows.ndim != 2 or rows.shape[1] != 4:
-            raise InvalidProblem(
-                f"edges has shape {rows.shape}; each edge must be (state, action, next_state, probability)"
-            )
-        names, bounds = ("state", "action", "next_state"), (states, actions, states)
-        for column, (name, bound) in enumerate(zip(names, bounds, strict=True)):
-            index = rows[:, column]
-            bad = np.flatnonzero((index < 0) | (index >= bound) | (index != np.floor(index)))
-            if len(bad):
-                raise InvalidProblem(
-                    f"edge {bad[0]} {rows[bad[0]].tolist()} has {name} {checks.show(index[bad[0]])}; "
-                    f"it must be a whole number from 0 to {bound - 1}"
-                )
-        if (bad := np.flatnonzero(rows[:, 3] < 0)).size:
-            raise InvalidProblem(
-                f"edge {bad[0]} {rows[bad[0]].tolist()} has probability {checks.show(rows[bad[0], 3])}; "
-                "it must be at least 0"
-            )
+        rows = convert.edge_table(edges, states, actions)
         pair = rows[:, 0].astype(np.int64) * actions + rows[:, 1].astype(np.int64)
         shape = (states * actions, states)
         matrix = sparse.coo_array((rows[:, 3], (pair, rows[:, 2].astype(np.int64))), shape=shape)
@@ -122,7 +103,7 @@ class Mdp(checks.Frozen):
         flow = sparse.diags_array(np.repeat(keep, self.actions)) @ self.transitions
         flow = (flow @ sparse.diags_array(keep)).tocsr()
         flow.eliminate_zeros()
-        return _read_only(flow)
+        return convert.read_only(flow)
 
     def pairs(self, states: Ints) -> Ints:
         """The rows of `flow` that belong to `states`."""
@@ -221,106 +202,3 @@ class Mdp(checks.Frozen):
                     f"{self.state_label(state)} is terminal but episodes start in it with probability "
                     f"{self.start[state]:g}; an episode needs at least one action"
                 )
-
-
-def _iterable(edges: Any) -> Any:
-    if not isinstance(edges, Iterable):
-        raise InvalidProblem(
-            f"edges is {edges!r}; it must hold (state, action, next_state, probability) rows"
-        )
-    return edges
-
-
-def _as_rows(transitions: Any) -> Any:
-    if sparse.issparse(transitions):
-        if transitions.ndim != 2:
-            raise InvalidProblem(
-                f"transitions has shape {transitions.shape}; sparse it must be (states * actions, states)"
-            )
-        matrix = sparse.csr_array(transitions, copy=True)
-        matrix.data = np.array(checks.array("transitions.data", matrix.data))
-        matrix.sum_duplicates()
-    else:
-        dense = checks.array("transitions", transitions)
-        if dense.ndim != 3 or dense.shape[0] != dense.shape[2] or not dense.size:
-            raise InvalidProblem(
-                f"transitions has shape {dense.shape}; it must be (states, actions, states), "
-                "or sparse (states * actions, states), none of them 0"
-            )
-        checks.within("transitions", dense, 0.0)
-        matrix = sparse.csr_array(dense.reshape(-1, dense.shape[2]))
-    rows, states = matrix.shape
-    if not states or not rows or rows % states:
-        raise InvalidProblem(
-            f"transitions has shape {matrix.shape}; it must be (states * actions, states), none of them 0"
-        )
-    if (bad := np.flatnonzero(matrix.data < 0)).size:
-        pair = int(np.searchsorted(matrix.indptr, bad[0], side="right")) - 1
-        state, action = divmod(pair, rows // states)
-        raise InvalidProblem(
-            f"transitions of action {action} in state {state} to state {matrix.indices[bad[0]]} is "
-            f"{checks.show(matrix.data[bad[0]])}; it must be at least 0"
-        )
-    matrix.eliminate_zeros()
-    return _read_only(matrix)
-
-
-def _read_only(matrix: Any) -> Any:
-    for part in (matrix.data, matrix.indices, matrix.indptr):
-        part.setflags(write=False)
-    return matrix
-
-
-def _as_start(start: int | ArrayLike, states: int) -> Floats:
-    if not isinstance(start, Sequence) and np.ndim(start) == 0:
-        index = checks.whole("start", start, 0)
-        if index >= states:
-            raise InvalidProblem(f"start is {index}; it must be a state from 0 to {states - 1}")
-        values = np.zeros(states)
-        values[index] = 1.0
-    else:
-        values = checks.shaped("start", start, (states,))
-        checks.distribution("start", values, InvalidProblem)
-    result: Floats = checks.frozen(values)
-    return result
-
-
-def _as_terminal(terminal: ArrayLike, states: int) -> tuple[int, ...]:
-    try:
-        raw = np.asarray(terminal)
-    except ValueError:
-        raw = np.empty((0, 0))
-    if raw.ndim != 1:
-        raise InvalidProblem(f"terminal is {terminal!r}; it must be a sequence of states")
-    if raw.dtype == np.bool_:
-        if raw.shape != (states,):
-            raise InvalidProblem(f"terminal has shape {raw.shape}; as booleans it must be ({states},)")
-        raw = np.flatnonzero(raw)
-    numbers = sorted({checks.whole("terminal", value, 0) for value in raw})
-    if numbers and numbers[-1] >= states:
-        raise InvalidProblem(f"terminal holds {numbers[-1]}; states are from 0 to {states - 1}")
-    return tuple(numbers)
-
-
-def _as_available(available: ArrayLike | None, shape: tuple[int, int]) -> Bools:
-    try:
-        values = np.ones(shape, dtype=bool) if available is None else np.asarray(available)
-    except ValueError:
-        raise InvalidProblem(f"available is ragged; it must be booleans of {shape}") from None
-    if values.shape != shape or values.dtype != np.bool_:
-        raise InvalidProblem(
-            f"available is {values.dtype} of shape {values.shape}; it must be booleans of {shape}"
-        )
-    result: Bools = checks.frozen(values)
-    return result
-
-
-def _as_names(name: str, names: Sequence[str] | None, count: int) -> tuple[str, ...] | None:
-    if names is None:
-        return None
-    if not isinstance(names, Sequence) or not all(isinstance(item, str) for item in names):
-        raise InvalidProblem(f"{name} is {names!r}; it must be a sequence of {count} strings")
-    result = tuple(names)
-    if len(result) != count:
-        raise InvalidProblem(f"{name} has {len(result)} entries; it must have {count}")
-    return result
