@@ -7,7 +7,7 @@ from models import random_graph, random_policy, roll
 from saver import Gaussian, Mdp, World
 from saver.errors import InvalidData, InvalidProblem
 from saver.estimate import ESTIMATORS, Log
-from saver.estimate.moments import Moments
+from saver.problem.moments import Moments
 
 BANDIT = Mdp(np.zeros((1, 2, 1)), 1)
 HALF = np.array([[0.5, 0.5]])

@@ -5,6 +5,8 @@ be afforded -> a collector turns both into episodes -> an estimate comes out.
 """
 
 from saver import design, errors, estimate, problem, scenarios
+from saver.collect import COLLECTORS, Campaign, Collector, Knowledge, Statistics, Trial
+from saver.engine import Runs, simulate
 from saver.problem import (
     Bernoulli,
     Bounded,
@@ -21,19 +23,27 @@ from saver.scenarios import SCENARIOS
 __version__ = "0.1.0"
 
 __all__ = [
+    "COLLECTORS",
     "SCENARIOS",
     "Bernoulli",
     "Bounded",
+    "Campaign",
+    "Collector",
     "Empirical",
     "Gaussian",
+    "Knowledge",
     "Mdp",
     "Problem",
+    "Runs",
     "Scenario",
+    "Statistics",
     "SubGaussian",
+    "Trial",
     "World",
     "design",
     "errors",
     "estimate",
     "problem",
     "scenarios",
+    "simulate",
 ]

@@ -17,5 +17,9 @@ class InvalidData(SaverError, ValueError):
     """Something observed (a trajectory, a file) is broken or impossible."""
 
 
+class CampaignEnded(SaverError, RuntimeError):
+    """All episodes of a campaign have been asked for."""
+
+
 class Infeasible(SaverError, ValueError):
     """No behaviour can do what was asked."""

@@ -132,7 +132,7 @@ class Planner:
         self.nodes = Nodes.of(mdp)
         self._steps = np.repeat(np.arange(len(mdp.layers)), np.diff(self.nodes.layer))
         self._even: Floats = mdp.available / mdp.available.sum(axis=1, keepdims=True)
-        self._last: Floats | None = None
+        self.last: Floats | None = None
 
     def solve(
         self,
@@ -157,7 +157,7 @@ class Planner:
             plan = self._closed(asked)
         else:
             plan = self._descend(asked, self._begin(hint), tolerance, iterations, seconds)
-        self._last = plan.behaviour
+        self.last = plan.behaviour
         return plan
 
     def unroll(self, plan: Plan) -> tuple[Floats, Floats]:
@@ -196,7 +196,7 @@ class Planner:
     def _begin(self, hint: Floats | None) -> Floats:
         """The starting point, with a little of everything."""
         even = self._even[self.nodes.state]
-        b = even if self._last is None else self._last
+        b = even if self.last is None else self.last
         if hint is not None:
             b = by_step(self.mdp, hint)[self._steps, self.nodes.state]
         return (1 - MIX) * b + MIX * even

@@ -9,10 +9,10 @@ import numpy as np
 from scipy import sparse
 
 from saver.estimate.interval import Estimate, from_parts
-from saver.estimate.moments import Moments
 from saver.problem.bellman import by_step, occupancy, weights
 from saver.problem.checks import Bools, Floats
 from saver.problem.mdp import Mdp
+from saver.problem.moments import Moments
 
 
 def certainty(mdp: Mdp, target: Floats, rewards: Moments, level: float = 0.95) -> Estimate:

@@ -13,11 +13,11 @@ from saver.errors import InvalidProblem
 from saver.estimate.certainty import certainty, certainty_estimated, covered_share
 from saver.estimate.importance import importance, importance_return
 from saver.estimate.interval import Estimate
-from saver.estimate.moments import Moments, moment_step
 from saver.problem import checks
 from saver.problem.bellman import weights
-from saver.problem.checks import Floats
+from saver.problem.checks import Floats, Ints
 from saver.problem.mdp import Mdp
+from saver.problem.moments import Moments, moment_step
 
 ESTIMATORS = ("certainty", "certainty-estimated", "importance")
 
@@ -56,8 +56,12 @@ class Log:
         if propensities is not None:
             columns.append(("propensities", propensities))
         s, a, (r, *rest) = checks.trajectory(self.mdp, states, actions, *columns)
-        if rest:
-            weighted = importance_return(self.mdp, self.target, s, a, r, rest[0])
+        self.take(s, a, r, rest[0] if rest else None)
+
+    def take(self, s: Ints, a: Ints, r: Floats, propensities: Floats | None) -> None:
+        """`add` for an episode that was checked before."""
+        if propensities is not None:
+            weighted = importance_return(self.mdp, self.target, s, a, r, propensities)
             count, mean, squares = self._weighted
             self._weighted = (count + 1, *moment_step(count + 1, mean, squares, weighted))
             self._weighted_seen[s, a] = True
@@ -89,3 +93,23 @@ class Log:
             c = weights(self.mdp, self.target)
             return importance(*self._weighted, covered_share(c, self._weighted_seen), level)
         raise InvalidProblem(f"kind is {kind!r}; it must be one of {', '.join(ESTIMATORS)}")
+
+    def state(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "episodes": self.episodes,
+            "rewards": self.rewards.state(),
+            "moves": [[*move, count] for move, count in self._moves.items()],
+            "ends": self._ends.tolist(),
+            "weighted": list(self._weighted),
+            "weighted_seen": self._weighted_seen.tolist(),
+        }
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Back from plain data."""
+        self.episodes, self.rewards = state["episodes"], Moments.load(state["rewards"])
+        self._moves = Counter({(pair, to): count for pair, to, count in state["moves"]})
+        self._ends = np.array(state["ends"])
+        count, mean, squares = state["weighted"]
+        self._weighted = (count, mean, squares)
+        self._weighted_seen = np.array(state["weighted_seen"], dtype=bool)

@@ -41,3 +41,13 @@ class Moments:
         """The sample variance: divides by T - 1, and is 0 where T < 2."""
         result: Floats = self.squares / np.maximum(self.counts - 1, 1)
         return result
+
+    def state(self) -> list[Any]:
+        """Plain data."""
+        return [self.counts.tolist(), self.mean.tolist(), self.squares.tolist()]
+
+    @classmethod
+    def load(cls, state: list[Any]) -> Moments:
+        """Back from plain data."""
+        counts, mean, squares = state
+        return cls(np.array(counts, dtype=np.int64), np.array(mean), np.array(squares))

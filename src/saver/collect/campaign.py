@@ -1,0 +1,375 @@
+"""Ask for an episode, run it wherever episodes happen, tell what came of it."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from saver.collect.collectors import COLLECTORS, Collector
+from saver.collect.planning import Drawing, Knowledge, Statistics, floored
+from saver.collect.tracker import follow_design
+from saver.collect.trial import Trial
+from saver.design import coverage
+from saver.errors import CampaignEnded, InvalidData, InvalidProblem
+from saver.estimate import Estimate, Log
+from saver.problem import checks
+from saver.problem.checks import Floats, Ints
+from saver.problem.moments import Moments
+from saver.problem.statement import Bounded, Problem
+from saver.safety import GATES, Certified, Episode, Latest, Ledger, Paper, Play, Plugin, Stage
+from saver.safety.widths import paper_width
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What is known of safety after the told episodes.
+
+    Attributes:
+        certified: the true budget is at least this, at all times at once, with probability 1 - delta; NaN for
+            collectors without the certified ledger.
+        plugin: the sample means' word for it; promises nothing.
+        episodes: told so far.
+        baseline_episodes: how many of these were the baseline's.
+    """
+
+    certified: float
+    plugin: float
+    episodes: int
+    baseline_episodes: int
+
+
+class Campaign:
+    """Collects by one collector. Any number of trials may be out at once; they may come back in any order.
+
+    campaign = Campaign(problem, "saver", episodes=1000)
+    trial = campaign.ask()
+    action = trial.act(step=0, state=0)
+    campaign.tell(trial, states=[0], actions=[action], rewards=[0.4], constraints=[0.9])
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        collector: Collector | str,
+        episodes: int,
+        *,
+        knowledge: Knowledge | None = None,
+        history: Iterable[tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike]] | None = None,
+        seed: int | np.random.SeedSequence = 0,
+    ) -> None:
+        checks.kind("problem", problem, Problem)
+        self.problem, self.collector = problem, find_collector(collector)
+        self.episodes = checks.whole("episodes", episodes, 1)
+        self._knowledge = (knowledge or Knowledge()).limited(problem, self.collector.knows)
+        self._rng = np.random.Generator(np.random.PCG64(child_seed(seed, 0)))
+        mdp = problem.mdp
+        shape = (mdp.horizon, mdp.states, mdp.actions)
+        self._stage = Stage(mdp)
+        self._baseline = self._stage.play(problem.baseline)
+        self._log = Log(mdp, problem.target)
+        self._constraints = Moments.empty(shape[1:])
+        self._drawing = Drawing(problem, self.collector)
+        self._ledgers = self._open_ledgers()
+        self._counts = {kind: np.zeros(shape) for kind in ("explore", "design", "baseline")}
+        self._explore_design = self._exploration()
+        self._design: Floats | None = None
+        self._next_plan = 1
+        self._asked = self._explore_asked = 0
+        self._told = {"explore": 0, "design": 0, "baseline": 0}
+        self._out: dict[int, Trial] = {}
+        self._abandoned: set[int] = set()
+        for number, episode in enumerate(history or ()):
+            self._learn_history(number, episode)
+
+    # -- asking ------------------------------------------------------------------------------------------
+
+    def ask(self) -> Trial:
+        """The next episode to run. Explores first, then follows the design, behind the gate."""
+        if self._asked >= self.episodes:
+            raise CampaignEnded(
+                f"all {self.episodes} episodes have been asked for; start a campaign with more episodes"
+            )
+        number = self._asked + 1
+        kind, policy = self._candidate(number)
+        gate = GATES.get(self.collector.gate)
+        if gate is not None and not self._is_baseline(play := self._stage.play(policy)):
+            kind = kind if gate(self._ledgers["used"], play) else "baseline"
+        if kind == "baseline":
+            policy = self.problem.baseline
+        sure = np.all((policy == 0.0) | (policy == 1.0))
+        draws = None if sure else self._rng.random(self.problem.mdp.horizon)
+        trial = Trial(number, kind, policy, draws)
+        self._asked = number
+        self._explore_asked += kind == "explore"
+        for ledger in self._ledgers.values():
+            ledger.ask(number, self._ledger_play(trial))
+        self._out[number] = trial
+        return trial
+
+    def _candidate(self, number: int) -> tuple[str, Floats]:
+        design = self._explore_design
+        explored = number - 1 if self.collector.explore_by_clock else self._explore_asked
+        if design is not None and explored < math.isqrt(self.episodes):
+            if not self._stage.deterministic:
+                return "explore", design
+            nothing = np.zeros(design.shape[-2:], dtype=bool)
+            return "explore", follow_design(design, self._visits(design, ("explore",)), nothing)
+        design = self._planned(number)
+        if self.collector.track == "sample":
+            return "baseline" if self.collector.design == "baseline" else "design", design
+        kinds = ("design",) if self.collector.track == "designed" else ("explore", "design", "baseline")
+        return "design", follow_design(design, self._visits(design, kinds), self._unseen())
+
+    def _planned(self, number: int) -> Floats:
+        if self._design is None or (number >= self._next_plan and not self._drawing.fixed):
+            self._design = self._drawing.draw(self.statistics(), self._variance())
+            self._next_plan = max(number + 1, math.ceil(number * self.collector.replan))
+        return self._design
+
+    def statistics(self) -> Statistics:
+        """What the design is told now."""
+        known, rewards = self._knowledge, self._log.rewards
+        floor = self.problem.constraint.floor
+        constraint_mean = np.where(self._constraints.counts > 0, self._constraints.mean, floor)
+        return Statistics(
+            self.problem,
+            self._asked + 1,
+            rewards.counts.copy(),
+            rewards.mean.copy() if known.mean is None else known.mean,
+            rewards.variance if known.variance is None else known.variance,
+            constraint_mean if known.constraint_mean is None else known.constraint_mean,
+        )
+
+    def _variance(self) -> Floats:
+        """(sample deviation + bonus width)^2, or the truth where it is known; floored."""
+        if self._knowledge.variance is not None:
+            return floored(self._knowledge.variance)
+        rewards = self._log.rewards
+        width = paper_width(self.problem, self.episodes, rewards.counts)
+        deviation = np.sqrt(rewards.variance) + self.collector.bonus * self.problem.reward_scale * width
+        return floored(deviation**2)
+
+    def _visits(self, design: Floats, kinds: tuple[str, ...]) -> Floats:
+        """Visits in trials of these kinds, shaped like `design`; trials that are out count as expected."""
+        counts: Floats = np.sum([self._counts[kind] for kind in kinds], axis=0)
+        for trial in self._out.values():
+            if trial.kind in kinds:
+                flow = self._stage.play(trial.policy).flow
+                np.add.at(counts, (self._stage.steps, self._stage.nodes.state), flow)
+        result: Floats = counts if design.ndim == 3 else counts.sum(axis=0)
+        return result
+
+    def _unseen(self) -> Any:
+        """Pairs with weight that no told trial has sampled and no trial that is out is expected to."""
+        unseen = (self._drawing.weights > 0) & (self._log.rewards.counts == 0)
+        for trial in self._out.values():
+            unseen &= self._stage.play(trial.policy).weights == 0
+        return unseen
+
+    def _exploration(self) -> Floats | None:
+        mdp = self.problem.mdp
+        if self.collector.explore == "none":
+            return None
+        if self.collector.explore == "coverage":
+            return coverage(mdp).policy
+        even: Floats = mdp.available / mdp.available.sum(axis=1, keepdims=True)
+        return even
+
+    # -- telling -----------------------------------------------------------------------------------------
+
+    def tell(
+        self,
+        trial: Trial | int,
+        states: ArrayLike,
+        actions: ArrayLike,
+        rewards: ArrayLike,
+        constraints: ArrayLike,
+    ) -> None:
+        """What happened in a trial. An impossible episode is refused and changes nothing."""
+        found = self._find(trial)
+        s, a, (r, c) = checks.trajectory(
+            self.problem.mdp, states, actions, ("rewards", rewards), ("constraints", constraints)
+        )
+        chances = np.array(
+            [found.row(t, state)[action] for t, (state, action) in enumerate(zip(s, a, strict=True))]
+        )
+        self._check_told(found, s, a, c, chances)
+        learned = found.kind != "baseline" or self.collector.learn_from_baseline
+        if learned:
+            self._log.take(s, a, r, None if found.kind == "baseline" else chances)
+            for state, action, value in zip(s, a, c, strict=True):
+                self._constraints.add(state, action, value)
+        np.add.at(self._counts[found.kind], (np.arange(len(s)), s, a), 1.0)
+        self._told[found.kind] += 1
+        del self._out[found.number]
+        episode = Episode(s, a, c) if learned else Episode([], [], [])
+        for ledger in self._ledgers.values():
+            ledger.tell(found.number, self._ledger_play(found), episode)
+
+    def abandon(self, trial: Trial | int) -> None:
+        """Give a trial up: it may have run or not, and nothing will be told of it."""
+        found = self._find(trial)
+        del self._out[found.number]
+        self._abandoned.add(found.number)
+        for ledger in self._ledgers.values():
+            ledger.abandon(found.number, self._ledger_play(found))
+
+    def _find(self, trial: Trial | int) -> Trial:
+        number = trial.number if isinstance(trial, Trial) else checks.whole("trial", trial, 1)
+        if number > self._asked or number < 1:
+            raise InvalidData(f"trial {number} was never asked; {self._asked} were")
+        if number in self._abandoned:
+            raise InvalidData(f"trial {number} was abandoned; what came of it cannot be told any more")
+        if number not in self._out:
+            raise InvalidData(f"trial {number} was told already; tell each trial once")
+        found = self._out[number]
+        if isinstance(trial, Trial) and not np.array_equal(trial.policy, found.policy):
+            raise InvalidData(f"trial {number} is of another campaign; tell it there")
+        return found
+
+    def _check_told(self, trial: Trial, s: Any, a: Any, c: Floats, chances: Floats) -> None:
+        mdp, promise = self.problem.mdp, self.problem.constraint
+        if len(never := np.flatnonzero(chances == 0.0)):
+            t = never[0]
+            raise InvalidData(
+                f"{mdp.action_label(a[t])} in {mdp.state_label(s[t])} at step {t} has probability 0 under "
+                f"trial {trial.number}; tell the actions that trial.act gave"
+            )
+        if isinstance(promise, Bounded):
+            outside = np.flatnonzero((c < promise.low) | (c > promise.high))
+            if len(outside):
+                raise InvalidData(
+                    f"constraints[{outside[0]}] is {checks.show(c[outside[0]])}, outside the declared bounds "
+                    f"[{promise.low:g}, {promise.high:g}]; correct the value or declare wider bounds"
+                )
+
+    def _learn_history(self, number: int, episode: tuple[ArrayLike, ...]) -> None:
+        """A logged baseline episode enters the statistics, not the budget."""
+        try:
+            states, actions, rewards, constraints = episode
+        except (TypeError, ValueError):
+            raise InvalidData(
+                f"history[{number}] must be (states, actions, rewards, constraints), got {episode!r}"
+            ) from None
+        s, a, (r, c) = checks.trajectory(
+            self.problem.mdp, states, actions, ("rewards", rewards), ("constraints", constraints)
+        )
+        self._log.take(s, a, r, None)
+        for state, action, value in zip(s, a, c, strict=True):
+            self._constraints.add(state, action, value)
+
+    # -- answers -----------------------------------------------------------------------------------------
+
+    def estimate(self, level: float = 0.95) -> Estimate:
+        """The value of the target, from what was told."""
+        return self._log.estimate(self.collector.estimate, level)
+
+    @property
+    def counts(self) -> Ints:
+        """Reward samples of each pair so far, [S, A]."""
+        return self._log.rewards.counts.copy()
+
+    @property
+    def budget(self) -> Budget:
+        """What is known of safety."""
+        used = self._ledgers.get("used")
+        certified = used.budget() if isinstance(used, Certified) else math.nan
+        told = sum(self._told.values())
+        return Budget(certified, self._ledgers["plugin"].budget(), told, self._told["baseline"])
+
+    @property
+    def believed(self) -> float:
+        """The budget that the collector's own ledger believes; the plug-in one where it has none."""
+        return self._ledgers.get("used", self._ledgers["plugin"]).budget()
+
+    def _open_ledgers(self) -> dict[str, Ledger]:
+        problem, episodes, constraints = self.problem, self.episodes, self._constraints
+        ledgers: dict[str, Ledger] = {"plugin": Plugin(problem, episodes, constraints)}
+        kind = self.collector.ledger
+        if kind == "certified":
+            sure = self._stage.deterministic and self.collector.track != "sample"
+            ledgers["used"] = Certified(problem, episodes, self._stage, sure)
+        elif kind != "none":
+            kinds = {"paper": Paper, "latest": Latest, "plugin": Plugin}
+            ledgers["used"] = kinds[kind](problem, episodes, constraints)
+        return ledgers
+
+    def _is_baseline(self, play: Play) -> bool:
+        """Whether a policy goes exactly where the baseline goes: then it is worth exactly as much."""
+        return np.array_equal(play.weights, self._baseline.weights)
+
+    def _ledger_play(self, trial: Trial) -> Play | None:
+        play = self._stage.play(trial.policy)
+        return None if trial.kind == "baseline" or self._is_baseline(play) else play
+
+    # -- plain data --------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """The whole campaign as plain data (numbers, strings, lists, dicts): it can be written as JSON."""
+        known = self._knowledge
+        return {
+            "episodes": self.episodes,
+            "knowledge": {name: getattr(known, name).tolist() for name in self.collector.knows},
+            "rng": self._rng.bit_generator.state,
+            "log": self._log.state(),
+            "constraints": self._constraints.state(),
+            "ledgers": {name: ledger.state() for name, ledger in self._ledgers.items()},
+            "counts": {kind: counts.tolist() for kind, counts in self._counts.items()},
+            "design": None if self._design is None else self._design.tolist(),
+            "planner": self._drawing.state(),
+            "next_plan": self._next_plan,
+            "asked": self._asked,
+            "explore_asked": self._explore_asked,
+            "told": dict(self._told),
+            "out": [trial.state() for trial in self._out.values()],
+            "abandoned": sorted(self._abandoned),
+        }
+
+    @classmethod
+    def restore(cls, problem: Problem, collector: Collector | str, state: dict[str, Any]) -> Campaign:
+        """A campaign that goes on exactly where `state` was taken."""
+        try:
+            self = cls(problem, collector, state["episodes"], knowledge=Knowledge(**state["knowledge"]))
+            self._rng.bit_generator.state = state["rng"]
+            self._log.load(state["log"])
+            moments = Moments.load(state["constraints"])
+            self._constraints.counts, self._constraints.mean = moments.counts, moments.mean
+            self._constraints.squares = moments.squares
+            for name, ledger in self._ledgers.items():
+                ledger.load(state["ledgers"][name])
+            self._counts = {kind: np.array(counts) for kind, counts in state["counts"].items()}
+            self._design = None if state["design"] is None else np.array(state["design"])
+            self._drawing.load(state["planner"])
+            self._next_plan, self._asked = state["next_plan"], state["asked"]
+            self._explore_asked, self._told = state["explore_asked"], dict(state["told"])
+            self._out = {item["number"]: Trial.load(item) for item in state["out"]}
+            self._abandoned = set(state["abandoned"])
+        except (KeyError, TypeError, AttributeError) as cause:
+            raise InvalidData(
+                f"the state is not one that Campaign.state() gave for this collector: {cause!r}"
+            ) from None
+        return self
+
+
+def find_collector(collector: Collector | str) -> Collector:
+    """A collector, or the one of that name."""
+    if isinstance(collector, Collector):
+        return collector
+    if isinstance(collector, str) and collector in COLLECTORS:
+        return COLLECTORS[collector]
+    near = difflib.get_close_matches(str(collector), COLLECTORS, 1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    raise InvalidProblem(f"no collector {collector!r}; {hint}known: {', '.join(COLLECTORS)}")
+
+
+def child_seed(seed: int | np.random.SeedSequence, *key: int) -> np.random.SeedSequence:
+    """The child of a seed at `key`, without changing the caller's object."""
+    if not isinstance(seed, np.random.SeedSequence):
+        seed = np.random.SeedSequence(checks.whole("seed", seed, 0, 2**128))
+    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *key))

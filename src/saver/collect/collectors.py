@@ -1,0 +1,103 @@
+"""Collectors are data: each is a choice of parts, and adding one is adding a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from saver.errors import InvalidProblem
+from saver.estimate import ESTIMATORS
+from saver.problem import checks
+from saver.safety import GATES
+
+DESIGNS = ("target", "closed", "exact", "uniform", "baseline")
+EXPLORATIONS = ("uniform", "coverage", "none")
+LEDGERS = ("paper", "latest", "plugin", "certified", "none")
+TRACKERS = ("designed", "all", "sample")
+KNOWLEDGE = ("mean", "variance", "constraint_mean")
+
+
+@dataclass(frozen=True)
+class Collector:
+    """How data are collected.
+
+    Attributes:
+        design: "target", "closed" (tree if the model is one, else dag), "exact", "uniform", "baseline", or a
+            function from `Statistics` to a policy.
+        knows: which of "mean", "variance", "constraint_mean" the design is told; it gets nothing else.
+        explore: what the first sqrt(episodes) non-baseline episodes play: "uniform" (in turn where start and
+            transitions are deterministic, else at random), "coverage" or "none".
+        ledger: what is believed about safety: "certified", "latest", "plugin", "paper" or "none".
+        gate: "prospective", "retrospective" or "none".
+        track: "designed" follows the design by argmax b / T over designed visits, "all" over all visits (the
+            paper's), "sample" draws from it.
+        estimate: "certainty", "certainty-estimated" or "importance".
+        replan: the factor by which the episode count grows between two plans; 1 plans every episode.
+        bonus: how many confidence widths are added to sample deviations.
+        learn_from_baseline: whether baseline episodes enter the statistics.
+        explore_by_clock: explore while k <= sqrt(episodes), as printed, though all of these may be baseline.
+    """
+
+    design: str | Callable[..., Any] = "closed"
+    knows: tuple[str, ...] = ()
+    explore: str = "uniform"
+    ledger: str = "certified"
+    gate: str = "prospective"
+    track: str = "designed"
+    estimate: str = "certainty"
+    replan: float = 1.05
+    bonus: float = 1.0
+    learn_from_baseline: bool = True
+    explore_by_clock: bool = False
+
+    def __post_init__(self) -> None:
+        if not callable(self.design):
+            _one_of("design", self.design, DESIGNS)
+        for name, known in (
+            ("explore", EXPLORATIONS),
+            ("ledger", LEDGERS),
+            ("gate", (*GATES, "none")),
+            ("track", TRACKERS),
+            ("estimate", ESTIMATORS),
+        ):
+            _one_of(name, getattr(self, name), known)
+        for item in self.knows:
+            _one_of("knows", item, KNOWLEDGE)
+        if (self.gate == "none") != (self.ledger == "none"):
+            raise InvalidProblem(
+                f"ledger is {self.ledger!r} and gate is {self.gate!r}; a gate needs a ledger and the reverse"
+            )
+        if checks.number("replan", self.replan) < 1:
+            raise InvalidProblem(f"replan is {self.replan:g}; it must be at least 1")
+        if checks.number("bonus", self.bonus) < 0:
+            raise InvalidProblem(f"bonus is {self.bonus:g}; it must be at least 0")
+
+    @property
+    def promises(self) -> bool:
+        """Whether the safety promise holds with probability 1 - delta."""
+        return self.ledger == "certified" and self.gate == "prospective"
+
+
+def _one_of(name: str, value: Any, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise InvalidProblem(f"{name} is {value!r}; it must be one of {', '.join(known)}")
+
+
+UNSAFE: dict[str, Any] = {"ledger": "none", "gate": "none"}
+
+COLLECTORS: dict[str, Collector] = {
+    "saver": Collector(),
+    "saver-paper": Collector(
+        ledger="paper", gate="retrospective", track="all", replan=1.0, explore_by_clock=True
+    ),
+    "safe-oracle": Collector(knows=("variance",)),
+    "saver-opt": Collector(design="exact", replan=1.2, bonus=0.1),
+    "exact-oracle": Collector(design="exact", knows=KNOWLEDGE, explore="none", replan=1.2),
+    "oracle": Collector(knows=("variance",), explore="none", **UNSAFE),
+    "revar": Collector(**UNSAFE),
+    "on-policy": Collector(design="target", explore="none", track="sample", **UNSAFE),
+    "safe-on-policy": Collector(design="target", explore="none", track="sample"),
+    "uniform": Collector(design="uniform", explore="none", track="sample", **UNSAFE),
+    "baseline": Collector(design="baseline", explore="none", track="sample", **UNSAFE),
+}

@@ -1,0 +1,118 @@
+"""What a design is told, and the design it becomes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from saver.collect.collectors import Collector
+from saver.design import Planner, dag, is_tree, tree
+from saver.errors import InvalidProblem
+from saver.problem import checks, minimising, weights
+from saver.problem.checks import Floats, Ints
+from saver.problem.statement import Problem
+
+SMALLEST_VARIANCE = 1e-6  # of the largest
+REPLAN_GAP = 1e-3
+ROOM = 1e-3  # kept below the best value that is believed attainable
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """What a design may use: samples so far, or the truth where the collector knows it.
+
+    Attributes:
+        problem: what is asked.
+        episode: the number of the episode about to be asked.
+        counts: samples of each pair, [S, A].
+        mean, variance: of the rewards, [S, A].
+        constraint_mean: [S, A].
+    """
+
+    problem: Problem
+    episode: int
+    counts: Ints
+    mean: Floats
+    variance: Floats
+    constraint_mean: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Knowledge:
+    """Truths that may be given to a collector that says it `knows` them, [S, A] each."""
+
+    mean: Any = None
+    variance: Any = None
+    constraint_mean: Any = None
+
+    def limited(self, problem: Problem, knows: tuple[str, ...]) -> Knowledge:
+        """Only what is named in `knows`, checked; anything else is dropped."""
+        shape = (problem.mdp.states, problem.mdp.actions)
+        kept = {}
+        for name in knows:
+            value = getattr(self, name)
+            if value is None:
+                raise InvalidProblem(
+                    f"the collector knows {name}, which was not given; pass knowledge=Knowledge({name}=...)"
+                )
+            kept[name] = checks.frozen(checks.shaped(name, value, shape))
+        if "variance" in kept:
+            checks.within("variance", kept["variance"], 0.0)
+        return Knowledge(**kept)
+
+
+class Drawing:
+    """Turns statistics into a design; keeps what does not change between plans."""
+
+    def __init__(self, problem: Problem, collector: Collector) -> None:
+        self.problem, self.collector = problem, collector
+        self.weights = weights(problem.mdp, problem.target)
+        self.closed = tree if is_tree(problem.mdp) else dag
+        self.planner = Planner(problem.mdp) if collector.design == "exact" else None
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the design never changes."""
+        learned = self.collector.design in ("closed", "exact") and "variance" not in self.collector.knows
+        return not (learned or callable(self.collector.design))
+
+    def draw(self, statistics: Statistics, variance: Floats) -> Floats:
+        """The design: [S, A], or [L, S, A] where it depends on the step."""
+        problem, design = self.problem, self.collector.design
+        if callable(design):
+            return checks.policy(problem.mdp, design(statistics), "the policy that the design returned")
+        if design == "closed":
+            return self.closed(problem.mdp, problem.target, variance).policy
+        if design == "exact":
+            return self._exact(statistics, variance)
+        if design == "uniform":
+            even: Floats = problem.mdp.available / problem.mdp.available.sum(axis=1, keepdims=True)
+            return even
+        named: Floats = problem.target if design == "target" else problem.baseline
+        return named
+
+    def _exact(self, statistics: Statistics, variance: Floats) -> Floats:
+        """The exact safe design for what is believed; as safe as can be where nothing reaches the bound."""
+        assert self.planner is not None
+        mean, w = statistics.constraint_mean, self.weights**2 * variance
+        top = -minimising(self.problem.mdp, -mean)[1]
+        required = min(self.problem.required, top - ROOM * abs(top))
+        plan = self.planner.solve(w, mean, required, tolerance=REPLAN_GAP, iterations=3000)
+        return self.planner.unroll(plan)[0]
+
+    def state(self) -> list[Any] | None:
+        """Plain data: where the next solve would start."""
+        return None if self.planner is None or self.planner.last is None else self.planner.last.tolist()
+
+    def load(self, state: list[Any] | None) -> None:
+        """Back from plain data."""
+        if self.planner is not None and state is not None:
+            self.planner.last = np.array(state)
+
+
+def floored(variance: Floats) -> Floats:
+    """No variance below a millionth of the largest."""
+    result: Floats = np.maximum(variance, SMALLEST_VARIANCE * variance.max())
+    return result

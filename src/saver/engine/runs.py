@@ -1,0 +1,87 @@
+"""The results of many simulated campaigns, kept at checkpoints."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from saver.errors import InvalidData, SaverError
+from saver.problem.checks import Floats, Ints
+
+VIOLATED = 1e-9  # of baseline_value below 0
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """R campaigns seen at C checkpoints.
+
+    Attributes:
+        checkpoints: episode counts, [C].
+        estimates: of the target's value, [R, C].
+        budget: the TRUE budget, sum of V_c(b_k) - (1 - alpha) k baseline_value, [R, C].
+        ledger: what the collector believed of it, [R, C].
+        baseline_share: the share of baseline episodes, [R, C].
+        conditional_mse: the mean squared error given the visits, [R, C]; NaN where it has no closed form.
+        worst_budget: the smallest true budget over all k, [R].
+        true_value: of the target.
+        baseline_value: of the problem.
+    """
+
+    checkpoints: Ints
+    estimates: Floats
+    budget: Floats
+    ledger: Floats
+    baseline_share: Floats
+    conditional_mse: Floats
+    worst_budget: Floats
+    true_value: float
+    baseline_value: float
+
+    def mse(self) -> tuple[Floats, Floats]:
+        """The empirical mean squared error at each checkpoint and its standard error, [C] each."""
+        squares = (self.estimates - self.true_value) ** 2
+        runs = len(squares)
+        error = squares.std(axis=0, ddof=1) / np.sqrt(runs) if runs > 1 else np.full(squares.shape[1], np.nan)
+        return squares.mean(axis=0), error
+
+    def violation_rate(self) -> float:
+        """The share of runs whose true budget was below 0 at any episode."""
+        return float(np.mean(self.worst_budget < -VIOLATED * self.baseline_value))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to one .npz file, whole or not at all."""
+        target = Path(path)
+        partial = target.with_name(target.name + ".part")
+        with partial.open("wb") as file:
+            np.savez(file, **{field.name: getattr(self, field.name) for field in fields(self)})
+        partial.replace(target)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Runs:
+        """Read what `save` wrote."""
+        names = [field.name for field in fields(cls)]
+        try:
+            with np.load(Path(path), allow_pickle=False) as file:
+                data = {name: file[name] for name in names}
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as cause:
+            raise InvalidData(f"{path} is not a file that Runs.save wrote: {cause}") from None
+        for name in ("true_value", "baseline_value"):
+            data[name] = float(data[name])
+        return cls(**data)
+
+    def to_frame(self) -> Any:
+        """A pandas table with one row for each run and checkpoint."""
+        try:
+            import pandas
+        except ImportError:
+            raise SaverError("to_frame needs pandas: pip install 'saver-rl[frame]'") from None
+        runs, points = self.estimates.shape
+        columns = {"run": np.repeat(np.arange(runs), points), "episode": np.tile(self.checkpoints, runs)}
+        for name in ("estimates", "budget", "ledger", "baseline_share", "conditional_mse"):
+            columns[name] = getattr(self, name).ravel()
+        return pandas.DataFrame(columns)

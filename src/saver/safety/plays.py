@@ -1,0 +1,116 @@
+"""What a policy would do in one episode, as the ledgers and the tracker need it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from saver._jit import jit
+from saver.design.flows import Nodes
+from saver.problem.bellman import by_step
+from saver.problem.checks import Floats
+from saver.problem.mdp import Mdp
+
+
+class Play(NamedTuple):
+    """One policy, evaluated."""
+
+    behaviour: Floats  # [nodes, A]
+    flow: Floats  # P(node, action), [nodes, A]
+    weights: Floats  # expected discounted visits, [S, A]
+    noise: float  # sum of discount^2t over the steps that can happen
+
+
+class Stage:
+    """Evaluates policies in one model; compiled passes over its nodes."""
+
+    def __init__(self, mdp: Mdp) -> None:
+        self.mdp = mdp
+        self.nodes = Nodes.of(mdp)
+        self.steps = np.repeat(np.arange(len(mdp.layers)), np.diff(self.nodes.layer))
+        self._known: dict[bytes, Play] = {}
+
+    def play(self, policy: Floats) -> Play:
+        """Evaluate `policy`, [S, A] or [L, S, A]; the last few are remembered."""
+        key = policy.tobytes()
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= 64:
+                self._known.pop(next(iter(self._known)))
+            b = np.array(by_step(self.mdp, policy)[self.steps, self.nodes.state])
+            flow, D = np.zeros(b.shape), np.zeros((self.mdp.states, self.mdp.actions))
+            noise = follow(self.nodes, b, flow, D)
+            found = self._known[key] = Play(b, flow, D, float(noise))
+        return found
+
+    def second_moment(self, play: Play, h: Floats) -> float:
+        """E_b[(sum_t discount^t h(s_t,a_t))^2]."""
+        return float(second_moment(self.nodes, play.behaviour, h))
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether start and transitions leave nothing to chance."""
+        rows = self.mdp.pairs(np.flatnonzero(self.mdp.reachable))
+        moves = self.mdp.transitions[rows]
+        return bool(np.all(np.diff(moves.indptr) <= 1) and (self.mdp.start > 0).sum() == 1)
+
+
+@jit
+def follow(nodes: Any, b: Any, flow: Any, D: Any) -> Any:
+    """Fill P(node, action) and the discounted visits D(s,a); return sum discount^2t over possible steps."""
+    A = b.shape[1]
+    steps = len(nodes.layer) - 1
+    arriving = np.zeros(len(nodes.start))
+    noise, factor = 0.0, 1.0
+    for t in range(steps):
+        alive = False
+        for i in range(nodes.layer[t], nodes.layer[t + 1]):
+            s = nodes.state[i]
+            mass = nodes.start[s] if t == 0 else arriving[s]
+            arriving[s] = 0.0
+            for a in range(A):
+                flow[i, a] = mass * b[i, a]
+            alive = alive or mass > 0.0
+        if not alive:
+            break
+        noise += factor * factor
+        for i in range(nodes.layer[t], nodes.layer[t + 1]):
+            s = nodes.state[i]
+            for a in range(A):
+                x = flow[i, a]
+                if x > 0.0:
+                    D[s, a] += factor * x
+                    if t + 1 < steps:
+                        for e in range(nodes.indptr[s * A + a], nodes.indptr[s * A + a + 1]):
+                            arriving[nodes.indices[e]] += x * nodes.data[e]
+        factor *= nodes.discount
+    return noise
+
+
+@jit
+def second_moment(nodes: Any, b: Any, h: Any) -> Any:
+    """E[R^2] of R = sum discount^t h by first and second moments of what is ahead."""
+    A = b.shape[1]
+    steps = len(nodes.layer) - 1
+    one, two = np.zeros(len(nodes.start)), np.zeros(len(nodes.start))
+    one_here, two_here = np.zeros(len(nodes.start)), np.zeros(len(nodes.start))
+    for t in range(steps - 1, -1, -1):
+        factor = nodes.discount**t
+        for i in range(nodes.layer[t], nodes.layer[t + 1]):
+            s = nodes.state[i]
+            first, second = 0.0, 0.0
+            for a in range(A):
+                if b[i, a] > 0.0:
+                    now = factor * h[s, a]
+                    ahead, square = 0.0, 0.0
+                    if t + 1 < steps:
+                        for e in range(nodes.indptr[s * A + a], nodes.indptr[s * A + a + 1]):
+                            ahead += nodes.data[e] * one[nodes.indices[e]]
+                            square += nodes.data[e] * two[nodes.indices[e]]
+                    first += b[i, a] * (now + ahead)
+                    second += b[i, a] * (now * now + 2.0 * now * ahead + square)
+            one_here[s], two_here[s] = first, second
+        one, one_here = one_here, one
+        two, two_here = two_here, two
+    return np.sum(nodes.start * np.where(nodes.start > 0, two, 0.0))
