@@ -391,3 +391,62 @@ def test_bad_input(change, message):
     arguments = {"problem": asked.problem, "variance": np.ones((15, 2)), "constraint_mean": None} | change
     with pytest.raises(InvalidProblem, match=message):
         design.exact(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"w": np.ones((1, 2))}, r"w has shape \(1, 2\); it must be \(3, 2\)"),
+        ({"w": np.full((3, 2), np.nan)}, r"w\[0, 0\] is nan"),
+        ({"w": -np.ones((3, 2))}, r"w\[0, 0\] is -1; it must be at least 0"),
+        ({"hint": np.full((3, 2), 7.0)}, r"hint\[0\] sums to 14"),
+        ({"hint": np.ones((4, 2))}, r"hint has shape \(4, 2\)"),
+        ({"constraint_mean": np.ones((3, 2)), "required": np.nan}, "required is nan"),
+        ({"constraint_mean": np.ones((3, 2)), "required": np.inf}, "required is inf"),
+        ({"tolerance": "x"}, "tolerance is 'x'; it must be a number"),
+        ({"tolerance": -1.0}, r"tolerance is -1; it must be in \(0, inf\)"),
+        ({"seconds": None}, "seconds is None; it must be a number"),
+        ({"iterations": 2.5}, r"iterations is 2\.5; it must be a whole number"),
+        (
+            {"w": np.ones((3, 2)), "where": "missing"},
+            r"w\[2, 1\] is 1, but no behaviour can take action 1 in state 2",
+        ),
+    ],
+)
+def test_a_planner_refuses_what_it_cannot_solve(arguments, message):
+    edges = [(0, 0, 1, 0.9), (0, 0, 2, 0.1), (0, 1, 2, 1.0)]
+    available = np.ones((3, 2), dtype=bool)
+    if arguments.pop("where", None):
+        available[2, 1] = False
+    planner = Planner(Mdp.from_edges(edges, 3, 2, 2, available=available))
+    with pytest.raises(ValueError, match=message):
+        planner.solve(**{"w": np.ones((3, 2)), **arguments})
+    with pytest.raises(InvalidProblem, match=r"mean has shape \(1, 2\)"):
+        planner.is_safe(planner.solve(np.ones((3, 2)) * available), np.ones((1, 2)), 1.0)
+
+
+def test_a_forbidden_action_with_a_penalty_costs_what_leaving_it_out_costs():
+    mdp = Mdp.from_edges([(0, a, 1, 1.0) for a in range(3)], 2, 3, 2)
+    target, variance = np.array([[0.5, 0.5, 0.0]] * 2), np.array([[1.0, 4, 1], [1, 1, 1]])
+    w = weights(mdp, target) ** 2 * variance
+    for penalty, alpha in ((1e3, 1e-3), (1e6, 0.1), (1e6, 1e-3)):
+        mean = np.array([[1.0, 0.5, -penalty]] * 2)
+        plan = Planner(mdp).solve(w, mean, 2 * (1 - alpha), tolerance=1e-5)
+        without = smallest_limit(mdp, w, np.array([[1.0, 0.5, -10.0]] * 2), 2 * (1 - alpha))
+        assert plan.limit == pytest.approx(without, rel=1e-4)
+
+
+@pytest.mark.parametrize("slack", [0.0, 1e-13, 1e-11, 1e-9])
+def test_equally_safe_actions_are_both_used_when_only_they_are_safe_enough(slack):
+    mdp = Mdp.from_edges([(0, a, 1, 1.0) for a in range(3)], 2, 3, 2)
+    w, mean = np.array([[1.0, 4, 0], [1, 1, 0]]), np.array([[1.0, 1, 0], [1, 1, 0]])
+    assert Planner(mdp).solve(w, mean, 2 * (1 - slack)).limit == pytest.approx(13.0, rel=1e-6)
+
+
+def test_rounding_is_part_of_the_gap():
+    # Means that differ in the twelfth digit: the limit is right to three digits only, and the gap says so.
+    mdp = Mdp.from_edges([(0, a, 1, 1.0) for a in range(3)], 2, 3, 2)
+    w = weights(mdp, np.array([[0.4, 0.5, 0.1], [0.5, 0.4, 0.1]])) ** 2
+    mean = np.array([[1.0, 1 - 1e-12, 1 - 1e-12]] * 2)
+    plan = Planner(mdp).solve(w, mean, 2 - 2e-12 + 2e-12 * 0.5)
+    assert plan.gap > 1e-4

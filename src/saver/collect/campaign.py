@@ -97,20 +97,24 @@ class Campaign:
             )
         number = self._asked + 1
         kind, policy = self._candidate(number)
-        gate = GATES.get(self.collector.gate)
-        if gate is not None and not self._is_baseline(play := self._stage.play(policy)):
-            kind = kind if gate(self._ledgers["used"], play) else "baseline"
-        if kind == "baseline":
-            policy = self.problem.baseline
+        if not self._affordable(policy):
+            kind, policy = "baseline", self.problem.baseline
         sure = np.all((policy == 0.0) | (policy == 1.0))
         draws = None if sure else self._rng.random(self.problem.mdp.horizon)
         trial = Trial(number, kind, policy, draws)
         self._asked = number
         self._explore_asked += kind == "explore"
         for ledger in self._ledgers.values():
-            ledger.ask(number, self._ledger_play(trial))
+            ledger.ask(number, self._entry(ledger, trial))
         self._out[number] = trial
         return trial
+
+    def _affordable(self, policy: Floats) -> bool:
+        gate = GATES.get(self.collector.gate)
+        if gate is None:
+            return True
+        used, play = self._ledgers["used"], self._stage.play(policy)
+        return (isinstance(used, Certified) and self._is_baseline(play)) or gate(used, play)
 
     def _candidate(self, number: int) -> tuple[str, Floats]:
         design = self._explore_design
@@ -202,7 +206,8 @@ class Campaign:
         self._check_told(found, s, a, c, chances)
         learned = found.kind != "baseline" or self.collector.learn_from_baseline
         if learned:
-            self._log.take(s, a, r, None if found.kind == "baseline" else chances)
+            weighted = self.collector.estimate == "importance" and found.kind != "baseline"
+            self._log.take(s, a, r, chances if weighted else None)
             for state, action, value in zip(s, a, c, strict=True):
                 self._constraints.add(state, action, value)
         np.add.at(self._counts[found.kind], (np.arange(len(s)), s, a), 1.0)
@@ -210,7 +215,7 @@ class Campaign:
         del self._out[found.number]
         episode = Episode(s, a, c) if learned else Episode([], [], [])
         for ledger in self._ledgers.values():
-            ledger.tell(found.number, self._ledger_play(found), episode)
+            ledger.tell(found.number, self._entry(ledger, found), episode)
 
     def abandon(self, trial: Trial | int) -> None:
         """Give a trial up: it may have run or not, and nothing will be told of it."""
@@ -218,7 +223,7 @@ class Campaign:
         del self._out[found.number]
         self._abandoned.add(found.number)
         for ledger in self._ledgers.values():
-            ledger.abandon(found.number, self._ledger_play(found))
+            ledger.abandon(found.number, self._entry(ledger, found))
 
     def _find(self, trial: Trial | int) -> Trial:
         number = trial.number if isinstance(trial, Trial) else checks.whole("trial", trial, 1)
@@ -273,7 +278,8 @@ class Campaign:
     @property
     def counts(self) -> Ints:
         """Reward samples of each pair so far, [S, A]."""
-        return self._log.rewards.counts.copy()
+        result: Ints = self._log.rewards.counts.copy()
+        return result
 
     @property
     def budget(self) -> Budget:
@@ -304,9 +310,11 @@ class Campaign:
         """Whether a policy goes exactly where the baseline goes: then it is worth exactly as much."""
         return np.array_equal(play.weights, self._baseline.weights)
 
-    def _ledger_play(self, trial: Trial) -> Play | None:
+    def _entry(self, ledger: Ledger, trial: Trial) -> Play | None:
+        """What a ledger is shown: None for a trial that is worth exactly `baseline_value`."""
         play = self._stage.play(trial.policy)
-        return None if trial.kind == "baseline" or self._is_baseline(play) else play
+        same = isinstance(ledger, Certified) and self._is_baseline(play)
+        return None if trial.kind == "baseline" or same else play
 
     # -- plain data --------------------------------------------------------------------------------------
 

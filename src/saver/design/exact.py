@@ -22,7 +22,7 @@ from saver.design.closed import dag
 from saver.design.flows import Nodes
 from saver.design.onestate import one_state
 from saver.design.parts import Design, check_variance, limit_of
-from saver.errors import Infeasible
+from saver.errors import Infeasible, InvalidProblem
 from saver.problem import checks
 from saver.problem.bellman import by_step, weights
 from saver.problem.checks import Floats, Ints
@@ -30,7 +30,11 @@ from saver.problem.mdp import Mdp
 from saver.problem.statement import Problem
 
 TOLERANCE = 1e-6  # of a design asked for by name; replanning needs less
-CHUNK = 100  # iterations between two looks at the clock
+CHUNKS = (10, 100)  # iterations between two looks at the clock, for large and for small models
+LARGE = 5000  # flows
+STALL = 20_000  # iterations without progress after which rounding is all that is left
+SMALL_GAP = 1e-3  # up to which two limits can be called equal
+ROUNDING = 4 * float(np.finfo(float).eps)
 MIX = 1e-4  # of uniform play in a starting point
 
 
@@ -43,7 +47,7 @@ class ExactDesign:
         occupancy: x_t(s,a) of the policy, [L, S, A].
         limit: sum c^2 variance / N of this policy, in units of one episode.
         price: the limit over that of the unconstrained optimum; 1 exactly where the two cannot be told
-            apart within their gaps.
+            apart within their gaps, if these are at most 1e-3.
         gap: the limit is at most 1 + gap times the smallest possible one.
     """
 
@@ -64,12 +68,14 @@ class Plan:
     bound: float
     multiplier: float
 
+    rounding: float = 0.0  # of the limit, from rounding in the constraint value
+
     @property
     def gap(self) -> float:
-        """Limit / bound - 1."""
+        """limit / bound - 1, and what rounding may hide."""
         if self.limit <= self.bound:
-            return 0.0
-        return self.limit / self.bound - 1.0 if self.bound > 0 else math.inf
+            return self.rounding
+        return self.limit / self.bound - 1.0 + self.rounding if self.bound > 0 else math.inf
 
 
 def exact(
@@ -82,9 +88,10 @@ def exact(
 ) -> ExactDesign:
     """The best behaviour for these variances; safe for these constraint means if they are given.
 
-    Stops at a relative gap of `tolerance` or after about `seconds`, whichever comes first; `gap` says what
-    was reached. Raises `Infeasible` if no behaviour earns (1 - alpha) baseline_value.
+    Stops at a relative gap of `tolerance` or after about `seconds` of solving, whichever comes first; `gap`
+    says what was reached. Raises `Infeasible` if no behaviour earns (1 - alpha) baseline_value.
     """
+    began = time.monotonic()
     checks.kind("problem", problem, Problem)
     mdp, planner = problem.mdp, Planner(problem.mdp)
     w = weights(mdp, problem.target) ** 2 * check_variance(mdp, variance)
@@ -93,9 +100,11 @@ def exact(
     if constraint_mean is not None:
         mean = checks.shaped("constraint_mean", constraint_mean, (mdp.states, mdp.actions))
         if not planner.is_safe(free, mean, problem.required):
-            plan = planner.solve(w, mean, problem.required, tolerance=tolerance, seconds=seconds)
+            left = max(0.0, seconds - (time.monotonic() - began))
+            plan = planner.solve(w, mean, problem.required, tolerance=tolerance, seconds=left)
     price = plan.limit / free.limit if free.limit > 0 else 1.0
-    if price <= (1.0 + plan.gap) * (1.0 + free.gap):
+    equal = price <= (1.0 + plan.gap) * (1.0 + free.gap) * (1.0 + ROUNDING)
+    if equal and max(plan.gap, free.gap) <= SMALL_GAP:
         price = 1.0
     policy, occupancy = planner.unroll(plan)
     return ExactDesign(policy, occupancy, plan.limit, price, plan.gap)
@@ -142,21 +151,26 @@ class Planner:
         *,
         hint: Floats | None = None,
         tolerance: float = TOLERANCE,
-        iterations: int = 1_000_000,
+        iterations: int = 10**9,
         seconds: float = math.inf,
     ) -> Plan:
         """Minimise sum w / N, with V_c >= required if there is a `constraint_mean`.
 
         Starts from `hint` ([S, A] or [L, S, A]), or else from the last solution; stops at a relative gap of
-        `tolerance`, after about `iterations` or `seconds`.
+        `tolerance`, after about `iterations` or `seconds`, or when nothing improves any more.
         """
         asked = self._asked(w, constraint_mean, required)
-        if not np.any(w > 0):
-            plan = self._feasible(self._begin(hint), asked, 0.0, 0.0)
+        tolerance = checks.between("tolerance", tolerance, 0.0, math.inf, closed=(False, False))
+        iterations = checks.whole("iterations", iterations, 0)
+        if seconds != math.inf:
+            seconds = checks.between("seconds", seconds, 0.0, math.inf, closed=(True, False))
+        start = self._begin(None if hint is None else checks.policy(self.mdp, hint, "hint"))
+        if not np.any(asked.w > 0):
+            plan = self._feasible(start, asked, 0.0, 0.0)
         elif len(self.nodes.state) == 1:
             plan = self._closed(asked)
         else:
-            plan = self._descend(asked, self._begin(hint), tolerance, iterations, seconds)
+            plan = self._descend(asked, start, tolerance, iterations, seconds)
         self.last = plan.behaviour
         return plan
 
@@ -170,17 +184,25 @@ class Planner:
 
     def is_safe(self, plan: Plan, mean: Floats, required: float) -> bool:
         """Whether the plan earns what is required."""
-        return self._follow(plan.behaviour, np.array(mean))[2] >= required
+        shape = (self.mdp.states, self.mdp.actions)
+        return self._follow(plan.behaviour, np.array(checks.shaped("mean", mean, shape)))[2] >= required
 
     def _asked(self, w: Floats, constraint_mean: ArrayLike | None, required: float) -> Asked:
         shape = (self.mdp.states, self.mdp.actions)
-        w = np.array(w)  # writable copies: numba compiles anew for each kind of array
-        if constraint_mean is None:
+        w = np.array(checks.within("w", checks.shaped("w", w, shape), 0.0))  # writable copies: numba compiles
+        if constraint_mean is None:  # anew for each kind of array
             mean, required = np.zeros(shape), -1.0
         else:
             mean = np.array(checks.shaped("constraint_mean", constraint_mean, shape))
+            required = checks.number("required", required)
+        if len(bad := np.argwhere((w > 0) & ~(self.mdp.available & self.mdp.reachable[:, None]))):
+            s, a = bad[0]
+            raise InvalidProblem(
+                f"w[{s}, {a}] is {checks.show(w[s, a])}, but no behaviour can take "
+                f"{self.mdp.action_label(a)} in {self.mdp.state_label(s)}; set it to 0"
+            )
         choice, top = self._extreme(mean)
-        if top < required - 1e-9 * abs(required):
+        if not top >= required - 1e-9 * abs(required):
             raise Infeasible(
                 f"no behaviour reaches the required constraint value {required:g}: the best attainable is "
                 f"{top:g}; raise alpha, or correct constraint_mean or baseline_value"
@@ -217,21 +239,34 @@ class Planner:
         return self._feasible(b, asked, self._bound(b, asked, multiplier), multiplier)
 
     def _descend(self, asked: Asked, b: Floats, tolerance: float, iterations: int, seconds: float) -> Plan:
-        unit = asked.w.max()
-        scaled = asked._replace(w=asked.w / unit)
+        """Solve in units in which the largest w and the span of the constraint value are 1."""
+        unit, span = asked.w.max(), asked.safest_value + self._extreme(-asked.mean)[1]
+        length = span if span > 0 else 1.0
+        scaled = asked._replace(
+            w=asked.w / unit,
+            mean=asked.mean / length,
+            required=asked.required / length,
+            safest_value=asked.safest_value / length,
+        )
         numbers = np.zeros(flows.NUMBERS)
         numbers[flows.MOMENTUM] = numbers[flows.STEP] = 1.0
-        span = asked.safest_value + self._extreme(-asked.mean)[1]
         if span > 0:
             N = self._follow(b, asked.mean)[1]
-            numbers[flows.SCALE] = flows.objective(scaled.w, N, N, 0.0) / span
+            numbers[flows.SCALE] = flows.objective(scaled.w, N, N, 0.0)
         search = flows.Search(b, b.copy(), b.copy(), numbers)
-        deadline = time.monotonic() + seconds
-        for done in range(0, max(iterations, 1), CHUNK):
-            chunk = min(CHUNK, iterations - done)
-            if flows.descend(self.nodes, search, scaled, tolerance, chunk) or time.monotonic() > deadline:
+        deadline, done, best, best_at = time.monotonic() + seconds, 0, math.inf, 0
+        while True:
+            chunk = min(CHUNKS[b.size < LARGE], iterations - done)
+            if flows.descend(self.nodes, search, scaled, tolerance, chunk):
                 break
-        return self._feasible(search.y, asked, numbers[flows.BOUND] * unit, numbers[flows.MULTIPLIER] * unit)
+            done += chunk
+            ratio = numbers[flows.LIMIT] / max(numbers[flows.BOUND], np.finfo(float).tiny)
+            if ratio - 1 < 0.99 * best:
+                best, best_at = ratio - 1, done
+            if done >= iterations or done - best_at > STALL or time.monotonic() > deadline:
+                break
+        bound, multiplier = numbers[flows.BOUND] * unit, numbers[flows.MULTIPLIER] * unit / length
+        return self._feasible(search.y, asked, float(bound), float(multiplier))
 
     def _feasible(self, b: Floats, asked: Asked, bound: float, multiplier: float) -> Plan:
         """The plan of b with just enough of the safest flow mixed in for the constraint to hold."""
@@ -243,7 +278,10 @@ class Planner:
             N = (1 - share) * N + share * asked.safest_visits
             mass = flow.sum(axis=1, keepdims=True)
             b = np.where(mass > 0, flow / np.where(mass > 0, mass, 1.0), b)
-        return Plan(b, flow, limit_of(asked.w, N), bound, multiplier)
+        found = limit_of(asked.w, N)
+        size = abs(asked.required) + float(np.sum(N * np.abs(asked.mean)))
+        rounding = ROUNDING * multiplier * size / found if found > 0 else 0.0
+        return Plan(b, flow, found, bound, multiplier, rounding)
 
     def _bound(self, b: Floats, asked: Asked, multiplier: float) -> float:
         """f^2 / D, the dual bound with the prices of b."""

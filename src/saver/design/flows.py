@@ -19,7 +19,7 @@ from saver._jit import jit
 from saver.problem.checks import Bools, Floats, Ints
 from saver.problem.mdp import Mdp
 
-FLOOR = 1e-10  # no available action falls below this in an iterate, so that it can come back
+FLOOR = 1e-16  # no available action falls below this in an iterate, so that it can come back
 SMALLEST_VISIT = 1e-120  # keeps prices finite
 LARGEST_STEP = 1e3  # of one extrapolation, as a ratio
 SMALLEST_RATIO, LARGEST_RATIO = 0.01, 100.0  # of one plain step, squared
@@ -148,13 +148,16 @@ def backward(nodes: Any, b: Any, mass: Any, gain: Any, mean: Any, multiplier: fl
 def metric(nodes: Any, i: int, V: float, C: Any, multiplier: float) -> Any:
     """The unit in which a node's advantages are measured: V, the curvature of the objective there.
 
-    Where little is left to learn it is the spread of the safety at stake, so that no step exceeds it.
+    Where little is left to learn it is the spread of the safety at stake, so that no step exceeds it; where
+    that is mere rounding too, it is infinite and the node stays as it is.
     """
     low, high = np.inf, -np.inf
     for a in range(C.shape[1]):
         if nodes.available[nodes.state[i], a]:
             low, high = min(low, C[i, a]), max(high, C[i, a])
-    return max(V, multiplier * (high - low), 1e-300)
+    spread = high - low if high - low > 1e-13 * (abs(high) + abs(low)) else 0.0
+    unit = max(V, multiplier * spread)
+    return unit if unit > 0.0 else np.inf
 
 
 @jit
@@ -262,10 +265,10 @@ def descend(nodes: Any, search: Any, asked: Any, tolerance: float, iterations: i
             if n[LIMIT] <= n[BOUND] * (1.0 + tolerance):
                 n[MULTIPLIER] = multiplier
                 return True
-            if k == iterations:
-                return False
             if k > 0 and multiplier > 0.0:
                 n[STEP] = min(1.0, 1.1 * n[STEP]) if n[LIMIT] <= last else max(0.7 * n[STEP], 0.01)
+            if k == iterations:
+                return False
         tilt(nodes, y, Q, C, (n[SCALE], multiplier), n[STEP], out)
         n[MULTIPLIER] = multiplier
         n[SCALE] = max(multiplier, 0.9 * n[SCALE])

@@ -27,7 +27,7 @@ class Design:
 
 
 def limit(mdp: Mdp, target: ArrayLike, variance: ArrayLike, behaviour: ArrayLike) -> float:
-    """Sum c^2 variance / d: K times the mean squared error after K episodes of `behaviour`, as K grows.
+    """sum c^2 variance / d: K times the mean squared error after K episodes of `behaviour`, as K grows.
 
     Infinite if the behaviour never visits a pair that has weight and variance.
     """
@@ -39,7 +39,7 @@ def limit(mdp: Mdp, target: ArrayLike, variance: ArrayLike, behaviour: ArrayLike
 
 
 def limit_of(cost: Floats, d: Floats) -> float:
-    """Sum cost / d over the pairs with a cost."""
+    """sum cost / d over the pairs with a cost."""
     needed = cost > 0
     if np.any(d[needed] <= 0):
         return float("inf")

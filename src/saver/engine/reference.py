@@ -12,6 +12,7 @@ from saver.collect.campaign import child_seed
 from saver.problem import bellman
 from saver.problem.checks import Floats, Ints
 from saver.problem.statement import Scenario, World
+from saver.safety import Stage
 
 RECORDED = ("estimates", "budget", "ledger", "baseline_share", "conditional_mse")
 
@@ -80,18 +81,11 @@ class Truth:
         self.c = bellman.weights(world.mdp, scenario.problem.target)
         self.value = float(np.sum(self.c * world.reward.mean))
         self.baseline = world.constraint_value(scenario.problem.baseline)
-        self._known: dict[bytes, float] = {}
+        self.stage = Stage(world.mdp)
 
     def constraint_value(self, trial: Trial) -> float:
         """V_c of the trial's policy, exact."""
-        if trial.kind == "baseline":
-            return self.baseline
-        key = trial.policy.tobytes()
-        if key not in self._known:
-            if len(self._known) >= 4096:
-                self._known.clear()
-            self._known[key] = self.scenario.world.constraint_value(trial.policy)
-        return self._known[key]
+        return float(np.sum(self.stage.play(trial.policy).weights * self.scenario.world.constraint.mean))
 
     def conditional_mse(self, counts: Ints) -> float:
         """The error given the visits, with unseen weight filled by the average of the seen.

@@ -66,9 +66,9 @@ class Runs:
         """Read what `save` wrote."""
         names = [field.name for field in fields(cls)]
         try:
-            with np.load(Path(path), allow_pickle=False) as file:
+            with Path(path).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 data = {name: file[name] for name in names}
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as cause:
+        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as cause:
             raise InvalidData(f"{path} is not a file that Runs.save wrote: {cause}") from None
         for name in ("true_value", "baseline_value"):
             data[name] = float(data[name])

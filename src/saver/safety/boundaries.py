@@ -7,6 +7,9 @@ of Statistics 49(2), 2021. Here v is the accumulated variance proxy, `level` the
 from __future__ import annotations
 
 import math
+from typing import Any
+
+import numpy as np
 
 from saver._jit import jit
 
@@ -23,9 +26,9 @@ def mixture(v: float, rho: float, level: float) -> float:
 
 
 @jit
-def mixture_two_sided(v: float, rho: float, level: float) -> float:
+def mixture_two_sided(v: Any, rho: float, level: float) -> Any:
     """Two-sided normal mixture (Robbins): sqrt((v+rho) log((v+rho) / (rho level^2)))."""
-    return math.sqrt((v + rho) * math.log((v + rho) / (rho * level * level)))
+    return np.sqrt((v + rho) * np.log((v + rho) / (rho * level * level)))
 
 
 @jit

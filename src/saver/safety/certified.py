@@ -66,6 +66,7 @@ class Certified(Ledger):
         self.rho = best_rho(max(noise, 1e-300) * episodes / 2, self.level)
         self.start = noise + (0.0 if deterministic else span**2 / 4)
         self.seen = Moments.empty((mdp.states, mdp.actions))  # for the box: told before the first gap
+        self._interval: tuple[Floats, Floats] | None = None
         self.next_seen = 1
         self.early: dict[int, Episode | None] = {}
         self.tickets: dict[int, Ticket] = {}
@@ -80,11 +81,18 @@ class Certified(Ledger):
             return mixture(v, self.rho, self.level)
         return stitched(v, self.start, self.scale, self.level)
 
+    def interval(self) -> tuple[Floats, Floats]:
+        """The box now."""
+        assert self.box is not None
+        if self._interval is None:
+            self._interval = self.box.around(self.seen.counts, self.seen.mean)
+        return self._interval
+
     def lower(self, play: Play) -> float:
         """V(b; lower ends of the box), which without a box are the floor."""
         if self.box is None:
             return self.floor_value(play)
-        m, h = self.box.around(self.seen.counts, self.seen.mean)
+        m, h = self.interval()
         return max(self.floor_value(play), float(np.sum(play.weights * (m - h))))
 
     def ask(self, number: int, play: Play | None) -> None:
@@ -95,7 +103,7 @@ class Certified(Ledger):
         self.ordered += 1
         v, midpoint, centre = self.problem.constraint.scale**2 * play.noise, None, 0.0
         if self.box is not None:
-            midpoint, h = self.box.around(self.seen.counts, self.seen.mean)
+            midpoint, h = self.interval()
             v += self.stage.second_moment(play, h)
             centre = float(np.sum(play.weights * midpoint))
         self.tickets[number] = Ticket(self.ordered, v, self.floor_value(play), midpoint, centre)
@@ -143,6 +151,7 @@ class Certified(Ledger):
             for s, a, c in zip(told.states, told.actions, told.constraints, strict=True):
                 self.seen.add(s, a, c)
             self.next_seen += 1
+            self._interval = None
 
     def earned(self) -> float:
         """The bound on trials before the first gap, and floor values of those told after it."""
@@ -176,5 +185,5 @@ class Certified(Ledger):
         self.tickets = {number: Ticket(**ticket) for number, ticket in state["tickets"]}
         for ticket in self.tickets.values():
             ticket.midpoint = None if ticket.midpoint is None else np.array(ticket.midpoint)
-        self.ordered = state["ordered"]
+        self.ordered, self._interval = state["ordered"], None
         self.sum_x, self.sum_v, self.bound = state["sums"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,7 +49,7 @@ class Stage:
         """E_b[(sum_t discount^t h(s_t,a_t))^2]."""
         return float(second_moment(self.nodes, play.behaviour, h))
 
-    @property
+    @cached_property
     def deterministic(self) -> bool:
         """Whether start and transitions leave nothing to chance."""
         rows = self.mdp.pairs(np.flatnonzero(self.mdp.reachable))

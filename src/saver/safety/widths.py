@@ -44,13 +44,12 @@ class Box:
 
     def around(self, counts: Ints, mean: Floats) -> tuple[Floats, Floats]:
         """Midpoints m and half-lengths h, [S, A]."""
-        low = np.full(mean.shape, self.promise.floor)
-        high = np.full(mean.shape, self.promise.ceiling)
-        for s, a in np.argwhere(counts > 0):
-            T = float(counts[s, a])
+        T = np.maximum(counts, 1)
+        if self.promise.scale > 0:
             w = mixture_two_sided(self.promise.scale**2 * T, self.rho, self.level) / T
-            if self.promise.scale == 0.0:
-                w = 0.0
-            low[s, a] = min(max(low[s, a], mean[s, a] - w), high[s, a])
-            high[s, a] = max(min(high[s, a], mean[s, a] + w), low[s, a])
-        return (low + high) / 2, (high - low) / 2
+        else:
+            w = np.zeros(mean.shape)
+        low, high = self.promise.floor, self.promise.ceiling
+        bottom = np.where(counts > 0, np.clip(mean - w, low, high), low)
+        top = np.where(counts > 0, np.clip(mean + w, low, high), high)
+        return (bottom + top) / 2, (top - bottom) / 2

@@ -1,0 +1,167 @@
+"""The promise by simulation: the true budget is below 0 at any episode in at most delta of the runs.
+
+Each cell runs 60 campaigns. At delta = .05 more than 9 violations have a probability below 1e-3, by the exact
+binomial distribution; `allowed` computes that number.
+"""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from saver import Bernoulli, Bounded, Campaign, Collector, Scenario, SubGaussian, World, scenarios, simulate
+from saver.collect import COLLECTORS
+from saver.engine.reference import Player, Truth
+from saver.problem import Gaussian
+from saver.safety import Certified
+
+RUNS, EPISODES = 60, 500
+
+
+def allowed(runs, delta, error=1e-3):
+    """The smallest c with P(Binomial(runs, delta) > c) <= error."""
+    below = 0.0
+    for c in range(runs + 1):
+        below += math.comb(runs, c) * delta**c * (1 - delta) ** (runs - c)
+        if 1 - below <= error:
+            return c
+    return runs
+
+
+def test_allowed_is_the_exact_binomial_quantile():
+    assert allowed(60, 0.05) == 9
+    assert allowed(3, 0.5, 0.2) == 2  # P(3 of 3) = 1/8 <= .2 < P(2 or more) = 1/2
+
+
+def kept(asked, collector, runs=RUNS, episodes=EPISODES):
+    found = simulate(asked, collector, episodes=episodes, runs=runs)
+    broken = round(found.violation_rate() * runs)
+    over = found.ledger > found.budget + 1e-9 * asked.problem.baseline_value
+    assert broken <= allowed(runs, asked.problem.delta)
+    assert over.any(axis=1).sum() <= allowed(runs, asked.problem.delta)
+    return found
+
+
+@pytest.mark.parametrize("name", scenarios.SCENARIOS)
+@pytest.mark.parametrize("collector", ["saver", "safe-oracle", "safe-on-policy"])
+def test_on_every_scenario(name, collector):
+    asked = scenarios.SCENARIOS[name]()
+    found = kept(asked, collector)
+    assert found.baseline_share[:, -1].mean() < 0.95  # safe, and not by doing nothing
+
+
+def noisier(asked):
+    """Constraint noise ten times larger, and a promise that says so."""
+    world = dataclasses.replace(asked.world, constraint=Gaussian(asked.world.constraint.mean, 1.0))
+    problem = dataclasses.replace(asked.problem, constraint=SubGaussian(1.0))
+    return Scenario(asked.name, world, problem, asked.episodes)
+
+
+def all_or_nothing(asked):
+    """Every constraint observation is 0 or 1."""
+    world = World(asked.problem.mdp, asked.world.reward, Bernoulli(asked.world.constraint.mean))
+    problem = dataclasses.replace(asked.problem, constraint=Bounded(0.0, 1.0))
+    return Scenario(asked.name, world, problem, asked.episodes)
+
+
+HARDER = {
+    "noise x 10": noisier,
+    "alpha .05": lambda asked: scenarios.SCENARIOS[asked.name](alpha=0.05),
+    "all or nothing": all_or_nothing,
+}
+
+
+@pytest.mark.parametrize("harder", HARDER)
+@pytest.mark.parametrize("name", ["bandit", "tree", "gridworld"])
+def test_with_more_noise_less_risk_and_all_or_nothing_constraints(name, harder):
+    kept(HARDER[harder](scenarios.SCENARIOS[name]()), "saver", episodes=300)
+
+
+def test_a_collector_that_promises_nothing_breaks_it():
+    found = simulate(scenarios.bandit(), "revar", episodes=100, runs=5)
+    assert found.violation_rate() == 1.0
+
+
+@pytest.mark.parametrize("name", ["bandit", "tree"])
+def test_the_certified_budget_is_tight(name):
+    asked = scenarios.SCENARIOS[name]()
+    found = simulate(asked, "saver", episodes=5000, runs=2, checkpoints=[5000])
+    slack = found.budget[:, -1] - found.ledger[:, -1]
+    assert np.all(slack > 0)
+    assert np.all(slack < 0.03 * 5000 * asked.problem.required)
+
+
+# -- thirty trials out, told by somebody who chooses ---------------------------------------------------------
+
+
+class Naive(Certified):
+    """A ledger that sums over told trials in the order of telling, and forgets those given up."""
+
+    def ask(self, number, play):
+        super().ask(number, play)
+        if play is not None:  # as if every trial were asked at the moment it is told
+            self.waiting = getattr(self, "waiting", {})
+            self.waiting[number] = self.tickets.pop(number)
+
+    def tell(self, number, play, episode):
+        if play is not None:
+            self.tickets = {number: self.waiting.pop(number)}
+        super().tell(number, play, episode)
+
+    def abandon(self, number, play):
+        self.out.pop(number)
+
+    def budget(self):
+        return super().budget() - sum(self.out.values())
+
+
+def adversarial(seed, manner, ledger=Certified, episodes=300, out=30):
+    """The worst true budget when 30 trials are out and outcomes decide what is told first, or at all."""
+    asked = noisier(scenarios.bandit(noisy_variance=1.0, alpha=0.25))
+    collector = Collector(design="uniform", explore="none", track="designed")
+    campaign = Campaign(asked.problem, collector, episodes, seed=seed)
+    if ledger is not Certified:
+        campaign._ledgers["used"] = ledger(asked.problem, episodes, campaign._stage, True)
+    truth, player = Truth(asked), Player(asked.world, np.random.default_rng([seed, 1]))
+    waiting, earned, worst = {}, 0.0, math.inf
+    for k in range(1, episodes + 1):
+        trial = campaign.ask()
+        earned += truth.constraint_value(trial)
+        worst = min(worst, earned - k * asked.problem.required)
+        waiting[trial.number] = trial, player.run(trial)
+        if len(waiting) >= out:
+            ranked = sorted(waiting, key=lambda n: sum(waiting[n][1][3]))
+            if manner == "abandon the worst" and k % 3 == 0:
+                campaign.abandon(waiting.pop(ranked[0])[0])
+            else:
+                best, episode = waiting.pop(ranked[-1])
+                campaign.tell(best, *episode)
+    return worst
+
+
+@pytest.mark.parametrize("manner", ["best first", "abandon the worst"])
+def test_the_promise_holds_whatever_is_told_first_or_never(manner):
+    worst = [adversarial(seed, manner) for seed in range(RUNS)]
+    assert sum(w < -1e-9 for w in worst) <= allowed(RUNS, 0.05)
+
+
+@pytest.mark.parametrize("manner", ["best first", "abandon the worst"])
+def test_a_naive_sum_over_told_trials_breaks_it(manner):
+    worst = [adversarial(seed, manner, ledger=Naive) for seed in range(20)]
+    assert sum(w < -1e-9 for w in worst) >= 15
+
+
+# -- the tracker ---------------------------------------------------------------------------------------------
+
+
+def test_the_papers_tracker_starves_on_the_tree_and_ours_does_not():
+    asked = scenarios.tree()
+    errors = {}
+    for track in ("all", "designed"):
+        collector = dataclasses.replace(COLLECTORS["safe-oracle"], track=track)
+        found = simulate(asked, collector, episodes=3000, runs=3, checkpoints=[500])
+        errors[track] = found.conditional_mse.mean(axis=0)
+    assert errors["designed"][1] < errors["designed"][0] / 3  # like 1 / K, six times as many episodes
+    assert errors["all"][1] > errors["all"][0] / 2  # stopped falling
+    assert errors["all"][1] > 5 * errors["designed"][1]

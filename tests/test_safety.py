@@ -1,0 +1,215 @@
+"""Boundaries, widths, boxes, plays and ledgers: known values, and crossing rates by simulation."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from models import paths, random_graph, random_policy
+
+from saver import Mdp, Problem, SubGaussian, scenarios
+from saver.problem import visits, weights
+from saver.safety import Stage
+from saver.safety.boundaries import best_rho, mixture, mixture_two_sided, stitched
+from saver.safety.certified import Certified
+from saver.safety.ledgers import Episode
+from saver.safety.widths import Box, paper_lower, paper_width
+
+SEEDS = st.integers(0, 10_000)
+
+
+def two_actions(**changes):
+    numbers = {"alpha": 0.5, "baseline_value": 1.0, "constraint": SubGaussian(0.1)} | changes
+    return Problem(Mdp(np.zeros((1, 2, 1)), 1), [[0.5, 0.5]], [[1.0, 0.0]], **numbers)
+
+
+def test_boundaries_by_known_values():
+    # 64.48755 is the value that the authors' own package tests: v = 100, start 10, scale 3, level .05.
+    assert stitched(100.0, 10.0, 3.0, 0.05) == pytest.approx(64.48755, abs=1e-5)
+    assert stitched(1.0, 10.0, 3.0, 0.05) == stitched(10.0, 10.0, 3.0, 0.05)
+    # v + rho = 4, rho = 1: sqrt(8 log(2 / .1 + 1)) and sqrt(4 log(4 / .0025)).
+    assert mixture(3.0, 1.0, 0.05) == pytest.approx(math.sqrt(8 * math.log(21)))
+    assert mixture_two_sided(3.0, 1.0, 0.05) == pytest.approx(math.sqrt(4 * math.log(1600)))
+
+
+def test_the_best_rho_is_best_where_it_is_asked_for():
+    v, level = 50.0, 0.05
+    rho = best_rho(v, level)
+    assert mixture(v, rho, level) < min(mixture(v, rho * 3, level), mixture(v, rho / 3, level))
+
+
+@pytest.mark.parametrize("name", ["mixture", "two-sided", "stitched"])
+def test_random_walks_cross_at_most_as_often_as_stated(name):
+    # 2,000 walks of 1,000 steps at level .1: more than 245 crossings have a probability below 1e-3.
+    level, rng = 0.1, np.random.default_rng(11)
+    walks = np.cumsum(rng.normal(size=(2000, 1000)), axis=1)
+    v = np.arange(1, 1001, dtype=float)
+    if name == "mixture":
+        crossed = walks >= [mixture(x, 20.0, level) for x in v]
+    elif name == "two-sided":
+        crossed = np.abs(walks) >= mixture_two_sided(v, 20.0, level)
+    else:
+        crossed = walks >= [stitched(x, 1.0, 0.0, level) for x in v]
+    count = crossed.any(axis=1).sum()
+    assert count <= 245
+    assert count >= (60 if name != "stitched" else 5)  # valid, and not by being far too wide
+
+
+def test_the_papers_width_by_hand():
+    # L = 1, S A = 2, n = 10: sqrt(log(2 * 10 * 11) / T), T at least 1.
+    width = paper_width(two_actions(), 10, np.array([[0, 4]]))
+    np.testing.assert_allclose(width, [[math.sqrt(math.log(220)), math.sqrt(math.log(220)) / 2]])
+    lower = paper_lower(two_actions(), width, np.array([[0, 4]]), np.array([[0.0, 0.9]]))
+    np.testing.assert_allclose(lower, [[0.0, 0.9 - 0.05 * math.sqrt(math.log(220))]])
+    sunk = paper_lower(two_actions(), width, np.array([[1, 4]]), np.array([[0.1, 0.1]]))
+    np.testing.assert_allclose(sunk, [[0.0, 0.0]])  # never below the floor
+
+
+def test_box_by_hand():
+    box = Box(two_actions(), episodes=100, level=0.05)
+    assert box.level == 0.025  # two pairs
+    m, h = box.around(np.array([[0, 9]]), np.array([[0.0, 0.5]]))
+    w = mixture_two_sided(0.09, box.rho, 0.025) / 9
+    np.testing.assert_allclose(m, [[0.5, 0.5]])
+    np.testing.assert_allclose(h, [[0.5, w]])
+    m, h = box.around(np.array([[1, 10**6]]), np.array([[0.0, 1.0]]))
+    assert m[0, 1] + h[0, 1] == 1.0  # cut at the ceiling
+    assert h[0, 1] < 1e-3
+    assert m[0, 0] - h[0, 0] == 0.0  # and at the floor
+
+
+@given(SEEDS, st.booleans())
+def test_plays_agree_with_the_bellman_functions_and_with_enumeration(seed, by_step):
+    mdp = random_graph(seed, states=4, horizon=3)
+    rng = np.random.default_rng(seed)
+    policy = random_policy(rng, *((3, 4, 2) if by_step else (4, 2)))
+    stage, h = Stage(mdp), rng.random((4, 2))
+    play = stage.play(policy)
+    np.testing.assert_allclose(play.weights, weights(mdp, policy), atol=1e-14)
+    total = np.zeros((4, 2))
+    np.add.at(total, stage.nodes.state, play.flow)
+    np.testing.assert_allclose(total, visits(mdp, policy), atol=1e-14)
+    listed = paths(mdp, policy)
+    square = sum(p * sum(mdp.discount**t * h[pair] for t, pair in enumerate(path)) ** 2 for p, path in listed)
+    assert stage.second_moment(play, h) == pytest.approx(square)
+    longest = max(len(path) for _, path in listed)
+    assert play.noise == pytest.approx(sum(mdp.discount ** (2 * t) for t in range(longest)))
+
+
+def test_deterministic_models_are_recognised():
+    assert Stage(scenarios.tree().problem.mdp).deterministic
+    assert Stage(scenarios.bandit().problem.mdp).deterministic
+    assert not Stage(scenarios.gridworld().problem.mdp).deterministic
+    assert not Stage(Mdp(np.zeros((2, 1, 2)), 1, start=[0.5, 0.5])).deterministic
+
+
+def certified(deterministic=True, **changes):
+    problem = two_actions(**changes)
+    stage = Stage(problem.mdp)
+    return Certified(problem, 100, stage, deterministic), stage.play(np.array([[0.0, 1.0]]))
+
+
+def told(ledger, number, play, c):
+    ledger.tell(number, play, Episode([0], [1], np.array([c])))
+
+
+def test_certified_in_order_by_hand():
+    ledger, play = certified()
+    u = [mixture(0.01 * n, ledger.rho, 0.045) for n in range(1, 4)]
+    for n, c in enumerate((0.9, 0.8), start=1):
+        ledger.ask(n, play)
+        assert ledger.out[n] == -0.5  # while it is out it may have cost floor - required
+        told(ledger, n, play, c)
+    assert ledger.budget() == pytest.approx(1.7 - u[1] - 2 * 0.5)
+    ledger.ask(3, None)
+    assert ledger.out[3] == 0.0
+    ledger.tell(3, None, Episode([0], [0], np.array([0.1])))
+    assert ledger.budget() == pytest.approx(
+        1.7 - u[1] - 1.0 + 0.5
+    )  # exactly alpha V0 more, whatever it earned
+
+
+def test_an_earlier_bound_plus_floors_is_kept_when_it_is_better():
+    ledger, play = certified(constraint=SubGaussian(0.1, 0.2, 1.0))
+    ledger.ask(1, play)
+    told(ledger, 1, play, 0.9)
+    first = ledger.earned()
+    assert first == pytest.approx(0.9 - mixture(0.01, ledger.rho, 0.045))
+    ledger.ask(2, play)
+    told(ledger, 2, play, -5.0)
+    assert ledger.earned() == pytest.approx(first + 0.2)
+
+
+def test_late_trials_wait_for_the_gap_before_them():
+    ledger, play = certified(constraint=SubGaussian(0.1, 0.2, 1.0))
+    for n in (1, 2, 3):
+        ledger.ask(n, play)
+    told(ledger, 3, play, 0.9)
+    told(ledger, 2, play, 0.9)
+    # Trial 1 is out: 2 and 3 count with their floors, 1 with min(0, .2 - .5).
+    assert ledger.budget() == pytest.approx(2 * (0.2 - 0.5) - 0.3)
+    told(ledger, 1, play, 0.1)
+    assert ledger.earned() == pytest.approx(1.9 - mixture(0.03, ledger.rho, 0.045))
+
+
+def test_a_trial_given_up_stays_in_the_boundary_and_is_charged():
+    ledger, play = certified()
+    for n in (1, 2):
+        ledger.ask(n, play)
+    ledger.abandon(1, play)
+    told(ledger, 2, play, 0.9)
+    h = math.sqrt(2 * 0.01 * math.log(1 * 2 / 0.005))
+    bound = max(0.0, 0.9 - h - mixture(0.02, ledger.rho, 0.045))
+    assert ledger.earned() == pytest.approx(bound)
+    assert ledger.budget() == pytest.approx(bound - 0.5 - 0.5)
+
+
+def test_the_box_stops_learning_at_a_trial_given_up():
+    ledger, play = certified(deterministic=False)
+    for n in (1, 2, 3):
+        ledger.ask(n, play)
+    told(ledger, 1, play, 0.9)
+    ledger.abandon(2, play)
+    told(ledger, 3, play, 0.9)
+    assert ledger.seen.counts[0, 1] == 1
+
+
+def test_the_control_variate_by_hand():
+    # Two start states, .5 each, one action, midpoints .5 and half-lengths .5 before anything is seen:
+    # X = C - (m(s) - V(b; m)) = C, v = scale^2 + E[h^2] = .01 + .25.
+    mdp = Mdp(np.zeros((2, 1, 2)), 1, start=[0.5, 0.5])
+    problem = Problem(
+        mdp, np.ones((2, 1)), np.ones((2, 1)), alpha=0.5, baseline_value=0.5, constraint=SubGaussian(0.1)
+    )
+    stage = Stage(mdp)
+    ledger, play = Certified(problem, 100, stage, False), stage.play(np.ones((2, 1)))
+    ledger.ask(1, play)
+    assert ledger.tickets[1].v == pytest.approx(0.26)
+    ledger.tell(1, play, Episode([1], [0], np.array([0.7])))
+    assert ledger.sum_x == pytest.approx(0.7)
+    ledger.ask(2, play)
+    ticket = ledger.tickets[2]
+    m, h = ledger.interval()
+    assert ticket.v == pytest.approx(0.01 + 0.5 * h[0, 0] ** 2 + 0.5 * h[1, 0] ** 2)
+    ledger.tell(2, play, Episode([0], [0], np.array([0.4])))
+    assert ledger.sum_x == pytest.approx(0.7 + 0.4 - (m[0, 0] - (m[0, 0] + m[1, 0]) / 2))
+    assert ledger.boundary(ledger.sum_v) == stitched(ledger.sum_v, ledger.start, 1 / 3, 0.0225)
+
+
+@settings(max_examples=10)
+@given(SEEDS)
+def test_a_ledger_comes_back_from_plain_data(seed):
+    rng = np.random.default_rng(seed)
+    ledger, play = certified(deterministic=bool(seed % 2))
+    other, _ = certified(deterministic=bool(seed % 2))
+    for n in range(1, 9):
+        ledger.ask(n, play)
+    for n in rng.permutation(np.arange(1, 9))[:5]:
+        told(ledger, int(n), play, rng.random())
+    other.load(ledger.state())
+    for one in (ledger, other):
+        for n in sorted(one.out):
+            told(one, n, play, 0.5)
+    assert other.budget() == ledger.budget()
+    assert other.state() == ledger.state()
