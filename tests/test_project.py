@@ -23,6 +23,7 @@ def test_the_readme_examples_run_and_print_what_they_say():
     assert shown[0].splitlines()[:3] == promised[1].splitlines()[:3]
     assert shown[0].splitlines()[3].startswith("required 0.375, price of safety 1.653, gap ")
     assert "covered=" in shown[1]
+    assert "Budget(certified=" in shown[2]
 
 
 def rooms_imported(path):

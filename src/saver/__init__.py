@@ -6,7 +6,7 @@ be afforded -> a collector turns both into episodes -> an estimate comes out.
 
 from saver import design, errors, estimate, problem, scenarios
 from saver.collect import COLLECTORS, Campaign, Collector, Knowledge, Statistics, Trial
-from saver.engine import Runs, simulate
+from saver.engine import Player, Runs, simulate
 from saver.problem import (
     Bernoulli,
     Bounded,
@@ -33,6 +33,7 @@ __all__ = [
     "Gaussian",
     "Knowledge",
     "Mdp",
+    "Player",
     "Problem",
     "Runs",
     "Scenario",

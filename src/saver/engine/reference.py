@@ -9,7 +9,7 @@ import numpy as np
 
 from saver.collect import Campaign, Collector, Knowledge, Trial
 from saver.collect.campaign import child_seed
-from saver.problem import bellman
+from saver.problem import bellman, checks
 from saver.problem.checks import Floats, Ints
 from saver.problem.statement import Scenario, World
 from saver.safety import Stage
@@ -23,8 +23,9 @@ class Player:
     A draw is made only where there is something to decide.
     """
 
-    def __init__(self, world: World, rng: np.random.Generator) -> None:
-        self.world, self.rng = world, rng
+    def __init__(self, world: World, seed: int | np.random.SeedSequence | np.random.Generator = 0) -> None:
+        checks.kind("world", world, World)
+        self.world, self.rng = world, np.random.default_rng(seed)
         self.ends = set(world.mdp.terminal)
 
     def run(self, trial: Trial) -> tuple[list[int], list[int], list[float], list[float]]:
@@ -113,7 +114,7 @@ def run_once(
     """One campaign: what is recorded at the checkpoints, and the worst true budget."""
     problem = scenario.problem
     campaign = Campaign(problem, collector, episodes, knowledge=knowledge_of(scenario, collector), seed=seed)
-    player = Player(scenario.world, np.random.Generator(np.random.PCG64(child_seed(seed, 1))))
+    player = Player(scenario.world, child_seed(seed, 1))
     kept = {name: np.full(len(checkpoints), np.nan) for name in RECORDED}
     baseline, earned, worst, at = 0, math.fsum(()), math.inf, 0
     exact = collector.estimate == "certainty"
