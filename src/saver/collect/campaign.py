@@ -19,7 +19,7 @@ from saver.design import coverage
 from saver.errors import CampaignEnded, InvalidData, InvalidProblem
 from saver.estimate import Estimate, Log
 from saver.problem import checks
-from saver.problem.checks import Floats, Ints
+from saver.problem.checks import Bools, Floats, Ints
 from saver.problem.moments import Moments
 from saver.problem.statement import Bounded, Problem
 from saver.safety import GATES, Certified, Episode, Latest, Ledger, Paper, Play, Plugin, Stage
@@ -128,7 +128,7 @@ class Campaign:
         if self.collector.track == "sample":
             return "baseline" if self.collector.design == "baseline" else "design", design
         kinds = ("design",) if self.collector.track == "designed" else ("explore", "design", "baseline")
-        return "design", follow_design(design, self._visits(design, kinds), self._unseen())
+        return "design", follow_design(design, self._visits(design, kinds), self._first(number))
 
     def _planned(self, number: int) -> Floats:
         if self._design is None or (number >= self._next_plan and not self._drawing.fixed):
@@ -169,12 +169,17 @@ class Campaign:
         result: Floats = counts if design.ndim == 3 else counts.sum(axis=0)
         return result
 
-    def _unseen(self) -> Any:
-        """Pairs with weight that no told trial has sampled and no trial that is out is expected to."""
-        unseen = (self._drawing.weights > 0) & (self._log.rewards.counts == 0)
+    def _first(self, number: int) -> Bools:
+        """Pairs that come first: with weight, never sampled, and not expected by a trial that is out.
+
+        From the middle of the campaign on also those with one sample, which says nothing of their variance:
+        without a second one the estimate has no standard error.
+        """
+        enough = 1 if 2 * number <= self.episodes else 2
+        first: Bools = (self._drawing.weights > 0) & (self._log.rewards.counts < enough)
         for trial in self._out.values():
-            unseen &= self._stage.play(trial.policy).weights == 0
-        return unseen
+            first &= self._stage.play(trial.policy).weights == 0
+        return first
 
     def _exploration(self) -> Floats | None:
         mdp = self.problem.mdp
