@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 
 import exact
+import promise
 import scale
 
-BENCHMARKS = {"scale": scale.table, "exact": exact.table}
+BENCHMARKS = {"scale": scale.table, "exact": exact.table, "promise": promise.table}
 
 
 def main() -> None:

@@ -395,7 +395,96 @@ def test_a_state_of_another_collector_is_refused():
 
 def test_trials_refuse_steps_and_states_that_are_not_there():
     trial = Campaign(two_actions(), "uniform", 10).ask()
-    for step, state in ((0, 1), (1, 0), (-1, 0), (0, -1)):
-        with pytest.raises(InvalidData, match="is not in the model"):
+    for step, state in ((0, 1), (1, 0), (-1, 0), (0, -1), ("0", 0), (0, None), (0, 0.5)):
+        with pytest.raises(InvalidData, match=r"(step|state) is .*; it must be from 0 to 0"):
             trial.act(step, state)
     assert value(BANDIT, trial.policy, np.array([[1.0, 0.0]])) == 0.5
+
+
+# -- what a caller may do with its arrays --------------------------------------------------------------------
+
+
+def test_trials_cannot_be_written():
+    trial = Campaign(scenarios.gridworld().problem, "uniform", 10).ask()
+    for array in (trial.policy, trial.draws):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1.0
+
+
+def test_a_design_may_use_its_array_again():
+    mine = np.zeros((1, 2))
+
+    def design(statistics):
+        mine[:] = [[0.98, 0.02]] if statistics.episode % 2 else [[0.0, 1.0]]
+        return mine
+
+    campaign = Campaign(
+        two_actions(alpha=1.0), Collector(design=design, explore="none", track="sample", replan=1.0), 9
+    )
+    first, _ = campaign.ask(), campaign.ask()
+    np.testing.assert_array_equal(first.policy, [[0.98, 0.02]])
+
+
+def test_a_buffer_of_observations_may_be_used_again():
+    asked = scenarios.gridworld(size=2, horizon=2)
+    campaign, buffer = Campaign(asked.problem, "safe-on-policy", 20), np.zeros(2)
+    trials = [campaign.ask() for _ in range(3)]
+    player = Player(asked.world, 3)
+    for trial in (trials[2], trials[1]):  # the first one is still out: what is told waits for it
+        states, actions, rewards, constraints = player.run(trial)
+        buffer[: len(constraints)] = constraints
+        campaign.tell(trial, states, actions, rewards, buffer[: len(constraints)])
+        before = json.dumps(campaign.state())
+        buffer[:] = 99.0
+        assert json.dumps(campaign.state()) == before
+
+
+@pytest.mark.parametrize(
+    ("problem", "collector"),
+    [
+        (two_actions(alpha=0.9), "saver"),
+        (two_actions(delta=0.5), "saver"),
+        (two_actions(constraint=SubGaussian(0.2)), "saver"),
+        (scenarios.bandit().problem, "saver"),
+        (two_actions(), "saver-opt"),
+        (two_actions(), "safe-on-policy"),
+    ],
+)
+def test_a_state_goes_back_only_to_its_own_problem_and_collector(problem, collector):
+    state = Campaign(two_actions(), "saver", 10).state()
+    with pytest.raises(InvalidData, match="the state is of another problem or collector"):
+        Campaign.restore(problem, collector, state)
+    assert Campaign.restore(two_actions(), "saver", state).state() == state
+
+
+def test_damaged_states_are_refused():
+    good = Campaign(two_actions(), "saver", 10).state()
+    for change in (
+        {"format": 0},
+        {"rng": {"bit_generator": "MT"}},
+        {"told": None},
+        {"log": {}},
+        {"design": [[1], [1, 2]]},
+    ):
+        with pytest.raises(InvalidData, match="the state"):
+            Campaign.restore(two_actions(), "saver", good | change)
+
+
+def test_odd_arguments_are_refused():
+    for make, message in (
+        (lambda: Campaign(two_actions(), "saver", 10, history=5), "history is 5; it must hold"),
+        (
+            lambda: Campaign(two_actions(), "saver", 10, knowledge=3),
+            r"knowledge is int; it must be a saver\.Knowledge",
+        ),
+        (lambda: Collector(knows="variance"), "knows is 'variance'; it must be a tuple"),
+        (
+            lambda: Collector(learn_from_baseline="no"),
+            "learn_from_baseline is 'no'; it must be True or False",
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make()
+    bounded = two_actions(constraint=Bounded(0.0, 1.0))
+    with pytest.raises(InvalidData, match=r"constraints\[0\] is 50, outside the declared bounds"):
+        Campaign(bounded, "saver", 10, history=[([0], [0], [1.0], [50.0])])

@@ -213,3 +213,27 @@ def test_a_ledger_comes_back_from_plain_data(seed):
             told(one, n, play, 0.5)
     assert other.budget() == ledger.budget()
     assert other.state() == ledger.state()
+
+
+def test_noise_that_steps_share_is_not_covered_by_the_scale_of_one_step():
+    # The assumption named in `SubGaussian`: 20 steps with one common draw have 20 times the variance of
+    # 20 independent ones, and the bound at the scale of one step is then false most of the time.
+    steps, rng = 20, np.random.default_rng(0)
+    chain = Mdp.from_edges([(s, a, s + 1, 1.0) for s in range(steps - 1) for a in range(2)], steps, 2, steps)
+    problem = Problem(
+        chain, np.full((steps, 2), 0.5), np.eye(2)[[0] * steps], alpha=0.5, baseline_value=10.0,
+        constraint=SubGaussian(0.3),
+    )  # fmt: skip
+    stage = Stage(chain)
+    play, wrong = stage.play(np.eye(2)[[1] * steps]), {True: 0, False: 0}
+    for shared in wrong:
+        for _ in range(40):
+            ledger, above = Certified(problem, 200, stage, True), False
+            for n in range(1, 101):
+                ledger.ask(n, play)
+                noise = 0.3 * (rng.normal() * np.ones(steps) if shared else rng.normal(size=steps))
+                ledger.tell(n, play, Episode(np.arange(steps), np.ones(steps, dtype=int), 0.5 + noise))
+                above = above or ledger.earned() > 0.5 * steps * n
+            wrong[shared] += above
+    assert wrong[False] <= 7  # of 40 at level .05: more have a probability below 1e-3
+    assert wrong[True] >= 20

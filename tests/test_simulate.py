@@ -103,6 +103,18 @@ def test_runs_survive_a_round_trip_and_bad_files_are_refused(tmp_path):
         Runs.load(tmp_path / "other.npz")
 
 
+def test_files_with_other_shapes_and_missing_folders_are_refused(tmp_path):
+    found = simulate(ASKED, "saver", episodes=20, runs=2)
+    odd = dataclasses.replace(found, estimates=np.zeros((7, 3)))
+    odd.save(tmp_path / "odd.npz")
+    with pytest.raises(
+        InvalidData, match=r"odd\.npz is not a file that Runs\.save wrote: estimates has shape"
+    ):
+        Runs.load(tmp_path / "odd.npz")
+    with pytest.raises(InvalidData, match=r"cannot write .*: No such file or directory; give another path"):
+        found.save(tmp_path / "nowhere" / "runs.npz")
+
+
 def test_to_frame_gives_a_table_or_names_the_extra():
     found = simulate(ASKED, "uniform", episodes=10, runs=2, checkpoints=[5])
     try:

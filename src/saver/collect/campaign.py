@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
+import hashlib
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -24,6 +26,8 @@ from saver.problem.moments import Moments
 from saver.problem.statement import Bounded, Problem
 from saver.safety import GATES, Certified, Episode, Latest, Ledger, Paper, Play, Plugin, Stage
 from saver.safety.widths import paper_width
+
+FORMAT = 1  # of a campaign's plain data
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,8 @@ class Campaign:
         checks.kind("problem", problem, Problem)
         self.problem, self.collector = problem, find_collector(collector)
         self.episodes = checks.whole("episodes", episodes, 1)
+        if knowledge is not None:
+            checks.kind("knowledge", knowledge, Knowledge)
         self._knowledge = (knowledge or Knowledge()).limited(problem, self.collector.knows)
         self._rng = np.random.Generator(np.random.PCG64(child_seed(seed, 0)))
         mdp = problem.mdp
@@ -84,6 +90,8 @@ class Campaign:
         self._told = {"explore": 0, "design": 0, "baseline": 0}
         self._out: dict[int, Trial] = {}
         self._abandoned: set[int] = set()
+        if history is not None and not isinstance(history, Iterable):
+            raise InvalidData(f"history is {history!r}; it must hold (states, actions, rewards, constraints)")
         for number, episode in enumerate(history or ()):
             self._learn_history(number, episode)
 
@@ -101,7 +109,7 @@ class Campaign:
             kind, policy = "baseline", self.problem.baseline
         sure = np.all((policy == 0.0) | (policy == 1.0))
         draws = None if sure else self._rng.random(self.problem.mdp.horizon)
-        trial = Trial(number, kind, policy, draws)
+        trial = Trial(number, kind, policy, draws, self.problem.mdp.horizon)
         self._asked = number
         self._explore_asked += kind == "explore"
         for ledger in self._ledgers.values():
@@ -239,18 +247,22 @@ class Campaign:
         if number not in self._out:
             raise InvalidData(f"trial {number} was told already; tell each trial once")
         found = self._out[number]
-        if isinstance(trial, Trial) and not np.array_equal(trial.policy, found.policy):
+        if isinstance(trial, Trial) and not trial.same_as(found):
             raise InvalidData(f"trial {number} is of another campaign; tell it there")
         return found
 
     def _check_told(self, trial: Trial, s: Any, a: Any, c: Floats, chances: Floats) -> None:
-        mdp, promise = self.problem.mdp, self.problem.constraint
+        mdp = self.problem.mdp
         if len(never := np.flatnonzero(chances == 0.0)):
             t = never[0]
             raise InvalidData(
                 f"{mdp.action_label(a[t])} in {mdp.state_label(s[t])} at step {t} has probability 0 under "
                 f"trial {trial.number}; tell the actions that trial.act gave"
             )
+        self._check_bounds(c)
+
+    def _check_bounds(self, c: Floats) -> None:
+        promise = self.problem.constraint
         if isinstance(promise, Bounded):
             outside = np.flatnonzero((c < promise.low) | (c > promise.high))
             if len(outside):
@@ -270,6 +282,7 @@ class Campaign:
         s, a, (r, c) = checks.trajectory(
             self.problem.mdp, states, actions, ("rewards", rewards), ("constraints", constraints)
         )
+        self._check_bounds(c)
         self._log.take(s, a, r, None)
         for state, action, value in zip(s, a, c, strict=True):
             self._constraints.add(state, action, value)
@@ -327,6 +340,8 @@ class Campaign:
         """The whole campaign as plain data (numbers, strings, lists, dicts): it can be written as JSON."""
         known = self._knowledge
         return {
+            "format": FORMAT,
+            "fingerprint": fingerprint(self.problem, self.collector),
             "episodes": self.episodes,
             "knowledge": {name: getattr(known, name).tolist() for name in self.collector.knows},
             "rng": self._rng.bit_generator.state,
@@ -346,8 +361,12 @@ class Campaign:
 
     @classmethod
     def restore(cls, problem: Problem, collector: Collector | str, state: dict[str, Any]) -> Campaign:
-        """A campaign that goes on exactly where `state` was taken."""
+        """A campaign that goes on exactly where `state` was taken, of the same problem and collector."""
         try:
+            if state["format"] != FORMAT:
+                raise InvalidData(f"the state has format {state['format']!r}; this version reads {FORMAT}")
+            if state["fingerprint"] != fingerprint(problem, find_collector(collector)):
+                raise InvalidData("the state is of another problem or collector; restore it with those")
             self = cls(problem, collector, state["episodes"], knowledge=Knowledge(**state["knowledge"]))
             self._rng.bit_generator.state = state["rng"]
             self._log.load(state["log"])
@@ -363,7 +382,9 @@ class Campaign:
             self._explore_asked, self._told = state["explore_asked"], dict(state["told"])
             self._out = {item["number"]: Trial.load(item) for item in state["out"]}
             self._abandoned = set(state["abandoned"])
-        except (KeyError, TypeError, AttributeError) as cause:
+        except InvalidData:
+            raise
+        except (KeyError, TypeError, AttributeError, ValueError, IndexError) as cause:
             raise InvalidData(
                 f"the state is not one that Campaign.state() gave for this collector: {cause!r}"
             ) from None
@@ -379,6 +400,28 @@ def find_collector(collector: Collector | str) -> Collector:
     near = difflib.get_close_matches(str(collector), COLLECTORS, 1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise InvalidProblem(f"no collector {collector!r}; {hint}known: {', '.join(COLLECTORS)}")
+
+
+def fingerprint(problem: Problem, collector: Collector) -> str:
+    """A hash of everything that a state relies on; a user's own design counts as such, whatever it does."""
+    mdp, digest = problem.mdp, hashlib.sha256()
+    arrays = (mdp.transitions.data, mdp.transitions.indices, mdp.transitions.indptr, mdp.start, mdp.available)
+    for values in (*arrays, problem.target, problem.baseline):
+        digest.update(str(values.shape).encode() + np.asarray(values, dtype=np.float64).tobytes())
+    own = "own" if callable(collector.design) else collector.design
+    numbers = (problem.alpha, problem.baseline_value, problem.constraint, problem.delta, problem.reward_scale)
+    text = repr(
+        (
+            mdp.horizon,
+            mdp.discount,
+            mdp.terminal,
+            numbers,
+            dataclasses.replace(collector, design="target"),
+            own,
+        )
+    )
+    digest.update(text.encode())
+    return digest.hexdigest()
 
 
 def child_seed(seed: int | np.random.SeedSequence, *key: int) -> np.random.SeedSequence:

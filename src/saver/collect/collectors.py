@@ -62,8 +62,13 @@ class Collector:
             ("estimate", ESTIMATORS),
         ):
             _one_of(name, getattr(self, name), known)
+        if not isinstance(self.knows, tuple):
+            raise InvalidProblem(f"knows is {self.knows!r}; it must be a tuple such as ('variance',)")
         for item in self.knows:
             _one_of("knows", item, KNOWLEDGE)
+        for name in ("learn_from_baseline", "explore_by_clock"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidProblem(f"{name} is {getattr(self, name)!r}; it must be True or False")
         if (self.gate == "none") != (self.ledger == "none"):
             raise InvalidProblem(
                 f"ledger is {self.ledger!r} and gate is {self.gate!r}; a gate needs a ledger and the reverse"

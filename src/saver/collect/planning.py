@@ -82,7 +82,8 @@ class Drawing:
         """The design: [S, A], or [L, S, A] where it depends on the step."""
         problem, design = self.problem, self.collector.design
         if callable(design):
-            return checks.policy(problem.mdp, design(statistics), "the policy that the design returned")
+            made = checks.policy(problem.mdp, design(statistics), "the policy that the design returned")
+            return np.array(made)  # a copy: the function may use its array again
         if design == "closed":
             return self.closed(problem.mdp, problem.target, variance).policy
         if design == "exact":

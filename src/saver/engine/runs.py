@@ -57,9 +57,12 @@ class Runs:
         """Write everything to one .npz file, whole or not at all."""
         target = Path(path)
         partial = target.with_name(target.name + ".part")
-        with partial.open("wb") as file:
-            np.savez(file, **{field.name: getattr(self, field.name) for field in fields(self)})
-        partial.replace(target)
+        try:
+            with partial.open("wb") as file:
+                np.savez(file, **{field.name: getattr(self, field.name) for field in fields(self)})
+            partial.replace(target)
+        except OSError as cause:
+            raise InvalidData(f"cannot write {target}: {cause.strerror}; give another path") from None
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Runs:
@@ -70,6 +73,13 @@ class Runs:
                 data = {name: file[name] for name in names}
         except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as cause:
             raise InvalidData(f"{path} is not a file that Runs.save wrote: {cause}") from None
+        shape = (data["worst_budget"].size, data["checkpoints"].size)
+        wanted = {"checkpoints": shape[1:], "worst_budget": shape[:1], "true_value": (), "baseline_value": ()}
+        for name, values in data.items():
+            if values.shape != wanted.get(name, shape) or values.dtype.kind not in "if":
+                raise InvalidData(
+                    f"{path} is not a file that Runs.save wrote: {name} has shape {values.shape}"
+                )
         for name in ("true_value", "baseline_value"):
             data[name] = float(data[name])
         return cls(**data)

@@ -22,6 +22,7 @@ Bools = NDArray[np.bool_]
 
 SUM_TOLERANCE = 1e-8  # of a probability row, times its length
 LARGEST_TOLERANCE = 1e-4
+EXACT = 1e-12  # a row further from 1 than this is normalised, so that no mass is made or lost over many steps
 LARGEST = 1e100  # magnitudes beyond it overflow when squared and summed
 
 
@@ -178,7 +179,8 @@ def policy(mdp: Mdp, value: ArrayLike, name: str = "policy") -> Floats:
             f"{name} gives weight {result[tuple(bad[0])]:g} to {mdp.action_label(action)} in "
             f"{mdp.state_label(state)}, where that action is missing; set it to 0 or make it available"
         )
-    return result
+    sums = result.sum(axis=-1, keepdims=True)
+    return result if np.all(np.abs(sums - 1.0) <= EXACT) else result / sums
 
 
 class Frozen:
@@ -204,7 +206,7 @@ def trajectory(
     """One episode as equal-length sequences, possible under the transitions of `mdp`."""
     s = _indices("states", states, mdp.states)
     a = _indices("actions", actions, mdp.actions)
-    columns = [array(name, column, InvalidData) for name, column in values]
+    columns = [np.array(array(name, column, InvalidData)) for name, column in values]
     for name, column in [("actions", a), *zip([n for n, _ in values], columns, strict=True)]:
         if column.shape != s.shape:
             raise InvalidData(

@@ -74,6 +74,11 @@ def transition_rows(transitions: Any) -> Any:
             f"{checks.show(matrix.data[bad[0]])}; it must be at least 0"
         )
     matrix.eliminate_zeros()
+    sums = np.asarray(matrix.sum(axis=1)).ravel()
+    near = (np.abs(sums - 1.0) > checks.EXACT) & (
+        np.abs(sums - 1.0) <= checks.tolerance(np.diff(matrix.indptr))
+    )
+    matrix.data /= np.repeat(np.where(near, sums, 1.0), np.diff(matrix.indptr))
     return read_only(matrix)
 
 

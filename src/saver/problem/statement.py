@@ -16,7 +16,12 @@ from saver.problem.mdp import Mdp
 
 @dataclass(frozen=True)
 class SubGaussian:
-    """A promise: constraint noise is `scale`-sub-Gaussian and every constraint mean in [floor, ceiling]."""
+    """A promise: constraint noise is `scale`-sub-Gaussian and every constraint mean in [floor, ceiling].
+
+    The noise of each observation is so given everything observed before it: independent from step to step and
+    from episode to episode. Noise that an episode's steps share (one user, one patient) needs a scale that is
+    larger by the square root of the number of steps.
+    """
 
     scale: float
     floor: float = 0.0
@@ -31,7 +36,10 @@ class SubGaussian:
 
 @dataclass(frozen=True)
 class Bounded:
-    """A promise: every constraint observation lies in [low, high]."""
+    """A promise: every constraint observation lies in [low, high], its noise independent from step to step.
+
+    Steps that share their noise need `SubGaussian` with a larger scale instead: see there.
+    """
 
     low: float
     high: float

@@ -8,6 +8,7 @@ argument is in order of asking, so it does not matter when, in which order or wh
 3. Proxy: v = scale^2 sum discount^2t + E_b[(sum discount^t h)^2].
 4. Boundary u(sum v): normal mixture where everything is deterministic (then X = sum discount^t C_t and no box
    is needed), else stitched sub-gamma with scale span / 3, half of the level each for box and boundary.
+   Both need each observation to be sub-Gaussian given everything before it.
 5. sum of V_c over told trials >= sum of X - u(sum of v), and >= any earlier bound plus floor values since.
 
 A trial j that was given up stays in the sum of v and costs h_j = sqrt(2 v_j l) + scale' l,
@@ -68,7 +69,8 @@ class Certified(Ledger):
         self.seen = Moments.empty((mdp.states, mdp.actions))  # for the box: told before the first gap
         self._interval: tuple[Floats, Floats] | None = None
         self.next_seen = 1
-        self.early: dict[int, Episode | None] = {}
+        self.early: dict[int, Episode] = {}
+        self.sealed = math.inf  # the first trial given up: the box learns from earlier ones only
         self.tickets: dict[int, Ticket] = {}
         self.ordered = 0  # designed trials asked
         self.sum_x = self.sum_v = self.bound = 0.0
@@ -119,7 +121,9 @@ class Certified(Ledger):
                 guess = float(np.sum(gammas * ticket.midpoint[episode.states, episode.actions]))
                 ticket.x -= guess - ticket.centre
             ticket.status = "told"
-        self._settle(number, episode)
+        if self.box is not None and number < self.sealed:
+            self.early[number] = episode
+        self._settle()
 
     def abandon(self, number: int, play: Play | None) -> None:
         """Charge what an unseen outcome may hide; the box learns nothing more from here on."""
@@ -129,9 +133,11 @@ class Certified(Ledger):
             l = math.log(ticket.order * (ticket.order + 1) / self.lost_level)  # noqa: E741  (as in the proof)
             ticket.x = -(math.sqrt(2.0 * ticket.v * l) + self.scale * l)
             ticket.status, ticket.floor = "lost", 0.0
-        self._settle(number, None)
+        self.sealed = min(self.sealed, number)
+        self.early = {n: told for n, told in self.early.items() if n < self.sealed}
+        self._settle()
 
-    def _settle(self, number: int, episode: Episode | None) -> None:
+    def _settle(self) -> None:
         """Fold every trial before the first gap into the sums."""
         while self.tickets:
             first = next(iter(self.tickets))
@@ -142,12 +148,8 @@ class Certified(Ledger):
             self.sum_x += ticket.x
             self.sum_v += ticket.v
             self.bound = max(self.sum_x - self.boundary(self.sum_v), self.bound + ticket.floor)
-        if self.box is None:
-            return
-        self.early[number] = episode
-        while self.next_seen in self.early and self.early[self.next_seen] is not None:
+        while self.next_seen in self.early:
             told = self.early.pop(self.next_seen)
-            assert told is not None
             for s, a, c in zip(told.states, told.actions, told.constraints, strict=True):
                 self.seen.add(s, a, c)
             self.next_seen += 1
@@ -163,9 +165,10 @@ class Certified(Ledger):
             "seen": self.seen.state(),
             "next_seen": self.next_seen,
             "early": [
-                [number, None if told is None else [np.asarray(column).tolist() for column in told]]
+                [number, [np.asarray(column).tolist() for column in told]]
                 for number, told in self.early.items()
             ],
+            "sealed": None if self.sealed == math.inf else self.sealed,
             "tickets": [
                 [
                     number,
@@ -181,7 +184,8 @@ class Certified(Ledger):
         """Back from plain data."""
         super().load(state)
         self.seen, self.next_seen = Moments.load(state["seen"]), state["next_seen"]
-        self.early = {number: None if told is None else Episode(*told) for number, told in state["early"]}
+        self.early = {number: Episode(*told) for number, told in state["early"]}
+        self.sealed = math.inf if state["sealed"] is None else state["sealed"]
         self.tickets = {number: Ticket(**ticket) for number, ticket in state["tickets"]}
         for ticket in self.tickets.values():
             ticket.midpoint = None if ticket.midpoint is None else np.array(ticket.midpoint)
