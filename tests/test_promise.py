@@ -34,7 +34,7 @@ def test_allowed_is_the_exact_binomial_quantile():
     assert allowed(3, 0.5, 0.2) == 2  # P(3 of 3) = 1/8 <= .2 < P(2 or more) = 1/2
 
 
-def kept(asked, collector, runs=RUNS, episodes=EPISODES):
+def check_kept(asked, collector, runs=RUNS, episodes=EPISODES):
     found = simulate(asked, collector, episodes=episodes, runs=runs)
     broken = round(found.violation_rate() * runs)
     over = found.ledger > found.budget + 1e-9 * asked.problem.baseline_value
@@ -47,7 +47,7 @@ def kept(asked, collector, runs=RUNS, episodes=EPISODES):
 @pytest.mark.parametrize("collector", ["saver", "safe-oracle", "safe-on-policy"])
 def test_on_every_scenario(name, collector):
     asked = scenarios.SCENARIOS[name]()
-    found = kept(asked, collector)
+    found = check_kept(asked, collector)
     assert found.baseline_share[:, -1].mean() < 0.95  # safe, and not by doing nothing
 
 
@@ -75,7 +75,7 @@ HARDER = {
 @pytest.mark.parametrize("harder", HARDER)
 @pytest.mark.parametrize("name", ["bandit", "tree", "gridworld"])
 def test_with_more_noise_less_risk_and_all_or_nothing_constraints(name, harder):
-    kept(HARDER[harder](scenarios.SCENARIOS[name]()), "saver", episodes=300)
+    check_kept(HARDER[harder](scenarios.SCENARIOS[name]()), "saver", episodes=300)
 
 
 def test_a_collector_that_promises_nothing_breaks_it():

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import difflib
-import hashlib
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,21 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saver.collect.collectors import COLLECTORS, Collector
+from saver.collect import record
+from saver.collect.collectors import Collector, find_collector
 from saver.collect.planning import Drawing, Knowledge, Statistics, floored
 from saver.collect.tracker import follow_design
 from saver.collect.trial import Trial
 from saver.design import coverage
-from saver.errors import CampaignEnded, InvalidData, InvalidProblem
+from saver.errors import CampaignEnded, InvalidData
 from saver.estimate import Estimate, Log
 from saver.problem import checks
 from saver.problem.checks import Bools, Floats, Ints
 from saver.problem.moments import Moments
+from saver.problem.seeds import child_seed
 from saver.problem.statement import Bounded, Problem
 from saver.safety import GATES, Certified, Episode, Latest, Ledger, Paper, Play, Plugin, Stage
 from saver.safety.widths import paper_width
-
-FORMAT = 1  # of a campaign's plain data
 
 
 @dataclass(frozen=True)
@@ -338,94 +335,9 @@ class Campaign:
 
     def state(self) -> dict[str, Any]:
         """The whole campaign as plain data (numbers, strings, lists, dicts): it can be written as JSON."""
-        known = self._knowledge
-        return {
-            "format": FORMAT,
-            "fingerprint": fingerprint(self.problem, self.collector),
-            "episodes": self.episodes,
-            "knowledge": {name: getattr(known, name).tolist() for name in self.collector.knows},
-            "rng": self._rng.bit_generator.state,
-            "log": self._log.state(),
-            "constraints": self._constraints.state(),
-            "ledgers": {name: ledger.state() for name, ledger in self._ledgers.items()},
-            "counts": {kind: counts.tolist() for kind, counts in self._counts.items()},
-            "design": None if self._design is None else self._design.tolist(),
-            "planner": self._drawing.state(),
-            "next_plan": self._next_plan,
-            "asked": self._asked,
-            "explore_asked": self._explore_asked,
-            "told": dict(self._told),
-            "out": [trial.state() for trial in self._out.values()],
-            "abandoned": sorted(self._abandoned),
-        }
+        return record.dump(self)
 
     @classmethod
     def restore(cls, problem: Problem, collector: Collector | str, state: dict[str, Any]) -> Campaign:
         """A campaign that goes on exactly where `state` was taken, of the same problem and collector."""
-        try:
-            if state["format"] != FORMAT:
-                raise InvalidData(f"the state has format {state['format']!r}; this version reads {FORMAT}")
-            if state["fingerprint"] != fingerprint(problem, find_collector(collector)):
-                raise InvalidData("the state is of another problem or collector; restore it with those")
-            self = cls(problem, collector, state["episodes"], knowledge=Knowledge(**state["knowledge"]))
-            self._rng.bit_generator.state = state["rng"]
-            self._log.load(state["log"])
-            moments = Moments.load(state["constraints"])
-            self._constraints.counts, self._constraints.mean = moments.counts, moments.mean
-            self._constraints.squares = moments.squares
-            for name, ledger in self._ledgers.items():
-                ledger.load(state["ledgers"][name])
-            self._counts = {kind: np.array(counts) for kind, counts in state["counts"].items()}
-            self._design = None if state["design"] is None else np.array(state["design"])
-            self._drawing.load(state["planner"])
-            self._next_plan, self._asked = state["next_plan"], state["asked"]
-            self._explore_asked, self._told = state["explore_asked"], dict(state["told"])
-            self._out = {item["number"]: Trial.load(item) for item in state["out"]}
-            self._abandoned = set(state["abandoned"])
-        except InvalidData:
-            raise
-        except (KeyError, TypeError, AttributeError, ValueError, IndexError) as cause:
-            raise InvalidData(
-                f"the state is not one that Campaign.state() gave for this collector: {cause!r}"
-            ) from None
-        return self
-
-
-def find_collector(collector: Collector | str) -> Collector:
-    """A collector, or the one of that name."""
-    if isinstance(collector, Collector):
-        return collector
-    if isinstance(collector, str) and collector in COLLECTORS:
-        return COLLECTORS[collector]
-    near = difflib.get_close_matches(str(collector), COLLECTORS, 1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    raise InvalidProblem(f"no collector {collector!r}; {hint}known: {', '.join(COLLECTORS)}")
-
-
-def fingerprint(problem: Problem, collector: Collector) -> str:
-    """A hash of everything that a state relies on; a user's own design counts as such, whatever it does."""
-    mdp, digest = problem.mdp, hashlib.sha256()
-    arrays = (mdp.transitions.data, mdp.transitions.indices, mdp.transitions.indptr, mdp.start, mdp.available)
-    for values in (*arrays, problem.target, problem.baseline):
-        digest.update(str(values.shape).encode() + np.asarray(values, dtype=np.float64).tobytes())
-    own = "own" if callable(collector.design) else collector.design
-    numbers = (problem.alpha, problem.baseline_value, problem.constraint, problem.delta, problem.reward_scale)
-    text = repr(
-        (
-            mdp.horizon,
-            mdp.discount,
-            mdp.terminal,
-            numbers,
-            dataclasses.replace(collector, design="target"),
-            own,
-        )
-    )
-    digest.update(text.encode())
-    return digest.hexdigest()
-
-
-def child_seed(seed: int | np.random.SeedSequence, *key: int) -> np.random.SeedSequence:
-    """The child of a seed at `key`, without changing the caller's object."""
-    if not isinstance(seed, np.random.SeedSequence):
-        seed = np.random.SeedSequence(checks.whole("seed", seed, 0, 2**128))
-    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *key))
+        return record.load(cls, problem, find_collector(collector), state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -106,3 +107,14 @@ COLLECTORS: dict[str, Collector] = {
     "uniform": Collector(design="uniform", explore="none", track="sample", **UNSAFE),
     "baseline": Collector(design="baseline", explore="none", track="sample", **UNSAFE),
 }
+
+
+def find_collector(collector: Collector | str) -> Collector:
+    """A collector, or the one of that name."""
+    if isinstance(collector, Collector):
+        return collector
+    if isinstance(collector, str) and collector in COLLECTORS:
+        return COLLECTORS[collector]
+    near = difflib.get_close_matches(str(collector), COLLECTORS, 1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    raise InvalidProblem(f"no collector {collector!r}; {hint}known: {', '.join(COLLECTORS)}")

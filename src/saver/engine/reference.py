@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from saver.collect import Campaign, Collector, Knowledge, Trial
-from saver.collect.campaign import child_seed
 from saver.problem import bellman, checks
 from saver.problem.checks import Floats, Ints
+from saver.problem.seeds import child_seed
 from saver.problem.statement import Scenario, World
 from saver.safety import Stage
 

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from saver.collect import Collector
-from saver.collect.campaign import child_seed, find_collector
+from saver.collect.collectors import find_collector
 from saver.engine.reference import RECORDED, Truth, run_once
 from saver.engine.runs import Runs
 from saver.errors import InvalidProblem
 from saver.problem import checks
 from saver.problem.checks import Ints
+from saver.problem.seeds import child_seed
 from saver.problem.statement import Scenario
 
 POINTS = 30  # checkpoints by default

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saver._jit import jit
-from saver.design.flows import Nodes
+from saver.design.flows import Nodes, forward
 from saver.problem.bellman import by_step
 from saver.problem.checks import Floats
 from saver.problem.mdp import Mdp
@@ -30,6 +30,7 @@ class Stage:
         self.mdp = mdp
         self.nodes = Nodes.of(mdp)
         self.steps = np.repeat(np.arange(len(mdp.layers)), np.diff(self.nodes.layer))
+        self._factors = mdp.discount**self.steps
         self._known: dict[bytes, Play] = {}
 
     def play(self, policy: Floats) -> Play:
@@ -40,10 +41,18 @@ class Stage:
             if len(self._known) >= 64:
                 self._known.pop(next(iter(self._known)))
             b = np.array(by_step(self.mdp, policy)[self.steps, self.nodes.state])
-            flow, D = np.zeros(b.shape), np.zeros((self.mdp.states, self.mdp.actions))
-            noise = follow(self.nodes, b, flow, D)
-            found = self._known[key] = Play(b, flow, D, float(noise))
+            found = self._known[key] = self._evaluate(b)
         return found
+
+    def _evaluate(self, b: Floats) -> Play:
+        nothing = np.zeros((self.mdp.states, self.mdp.actions))
+        mass, D = np.zeros(len(b)), np.zeros(nothing.shape)
+        forward(self.nodes, b, nothing, mass, np.zeros(nothing.shape))
+        flow = mass[:, None] * b
+        np.add.at(D, self.nodes.state, self._factors[:, None] * flow)
+        possible = np.bincount(self.steps, mass) > 0
+        noise = np.sum(self.mdp.discount ** (2.0 * np.flatnonzero(possible)))
+        return Play(b, flow, D, float(noise))
 
     def second_moment(self, play: Play, h: Floats) -> float:
         """E_b[(sum_t discount^t h(s_t,a_t))^2]."""
@@ -55,38 +64,6 @@ class Stage:
         rows = self.mdp.pairs(np.flatnonzero(self.mdp.reachable))
         moves = self.mdp.transitions[rows]
         return bool(np.all(np.diff(moves.indptr) <= 1) and (self.mdp.start > 0).sum() == 1)
-
-
-@jit
-def follow(nodes: Any, b: Any, flow: Any, D: Any) -> Any:
-    """Fill P(node, action) and the discounted visits D(s,a); return sum discount^2t over possible steps."""
-    A = b.shape[1]
-    steps = len(nodes.layer) - 1
-    arriving = np.zeros(len(nodes.start))
-    noise, factor = 0.0, 1.0
-    for t in range(steps):
-        alive = False
-        for i in range(nodes.layer[t], nodes.layer[t + 1]):
-            s = nodes.state[i]
-            mass = nodes.start[s] if t == 0 else arriving[s]
-            arriving[s] = 0.0
-            for a in range(A):
-                flow[i, a] = mass * b[i, a]
-            alive = alive or mass > 0.0
-        if not alive:
-            break
-        noise += factor * factor
-        for i in range(nodes.layer[t], nodes.layer[t + 1]):
-            s = nodes.state[i]
-            for a in range(A):
-                x = flow[i, a]
-                if x > 0.0:
-                    D[s, a] += factor * x
-                    if t + 1 < steps:
-                        for e in range(nodes.indptr[s * A + a], nodes.indptr[s * A + a + 1]):
-                            arriving[nodes.indices[e]] += x * nodes.data[e]
-        factor *= nodes.discount
-    return noise
 
 
 @jit
