@@ -18,6 +18,7 @@ from saver import (
     scenarios,
     simulate,
 )
+from saver.collect.tracker import follow_design
 from saver.engine.reference import Player, knowledge_of
 from saver.errors import CampaignEnded, InvalidData, InvalidProblem
 from saver.problem import value
@@ -237,6 +238,30 @@ def test_a_users_design_is_followed_and_checked():
     bad = Campaign(problem, Collector(design=lambda s: [[0.25, 0.25]], explore="none"), 10)
     with pytest.raises(ValueError, match=r"the policy that the design returned.* sums to 0\.5"):
         bad.ask()
+
+
+def test_the_tracker_by_hand():
+    design = np.array([[0.5, 0.5], [0.2, 0.8], [1.0, 0.0]])
+    counts = np.array([[3.0, 2.0], [1.0, 4.0], [0.0, 0.0]])
+    first = np.zeros((3, 2), dtype=bool)
+    np.testing.assert_array_equal(
+        follow_design(design, counts, first), [[0, 1], [1, 0], [1, 0]]
+    )  # .2 = .8 / 4
+    first[2, 1] = True
+    np.testing.assert_array_equal(follow_design(design, counts, first)[2], [1, 0])  # 1 / 0 ties: lowest index
+    counts[2, 0] = 1.0
+    np.testing.assert_array_equal(follow_design(design, counts, first)[2], [0, 1])
+
+
+def test_a_pair_with_weight_is_sampled_once_early_and_twice_in_the_end_whatever_the_design():
+    campaign = Campaign(two_actions(alpha=1.0), Collector(design=lambda s: [[1.0, 0.0]], explore="none"), 10)
+    actions = []
+    for _ in range(10):
+        trial = campaign.ask()
+        actions.append(trial.act(0, 0))
+        campaign.tell(trial, [0], [actions[-1]], [float(len(actions))], [0.5])
+    assert actions == [0, 1, 0, 0, 0, 1, 0, 0, 0, 0]  # episode 6 is the first of the second half
+    assert np.isfinite(campaign.estimate().stderr)
 
 
 def test_parallel_asks_do_not_all_play_one_action():
