@@ -23,7 +23,7 @@ class Conic:
         count, self.actions = len(nodes.state), nodes.available.shape[1]
         self.node, self.action = np.nonzero(nodes.available[nodes.state])
         self.pair: Ints = nodes.state[self.node] * self.actions + self.action
-        self.step = np.repeat(np.arange(len(nodes.layer) - 1), np.diff(nodes.layer))[self.node]
+        self.step = nodes.step[self.node]
         self.shape = (count, self.actions)
         self._conserve = self._flows(nodes)
         first = slice(0, nodes.layer[1])

@@ -48,10 +48,12 @@ class Budget:
 class Campaign:
     """Collects by one collector. Any number of trials may be out at once; they may come back in any order.
 
-    campaign = Campaign(problem, "saver", episodes=1000)
-    trial = campaign.ask()
-    action = trial.act(step=0, state=0)
-    campaign.tell(trial, states=[0], actions=[action], rewards=[0.4], constraints=[0.9])
+    For a bandit:
+
+        campaign = Campaign(problem, "saver", episodes=1000)
+        trial = campaign.ask()
+        action = trial.act(step=0, state=0)
+        campaign.tell(trial, states=[0], actions=[action], rewards=[0.4], constraints=[0.9])
     """
 
     def __init__(
@@ -170,7 +172,7 @@ class Campaign:
         for trial in self._out.values():
             if trial.kind in kinds:
                 flow = self._stage.play(trial.policy).flow
-                np.add.at(counts, (self._stage.steps, self._stage.nodes.state), flow)
+                np.add.at(counts, (self._stage.nodes.step, self._stage.nodes.state), flow)
         result: Floats = counts if design.ndim == 3 else counts.sum(axis=0)
         return result
 
@@ -192,8 +194,7 @@ class Campaign:
             return None
         if self.collector.explore == "coverage":
             return coverage(mdp).policy
-        even: Floats = mdp.available / mdp.available.sum(axis=1, keepdims=True)
-        return even
+        return mdp.uniform
 
     # -- telling -----------------------------------------------------------------------------------------
 
@@ -218,8 +219,7 @@ class Campaign:
         if learned:
             weighted = self.collector.estimate == "importance" and found.kind != "baseline"
             self._log.take(s, a, r, chances if weighted else None)
-            for state, action, value in zip(s, a, c, strict=True):
-                self._constraints.add(state, action, value)
+            self._constraints.extend(s, a, c)
         np.add.at(self._counts[found.kind], (np.arange(len(s)), s, a), 1.0)
         self._told[found.kind] += 1
         del self._out[found.number]
@@ -281,8 +281,7 @@ class Campaign:
         )
         self._check_bounds(c)
         self._log.take(s, a, r, None)
-        for state, action, value in zip(s, a, c, strict=True):
-            self._constraints.add(state, action, value)
+        self._constraints.extend(s, a, c)
 
     # -- answers -----------------------------------------------------------------------------------------
 

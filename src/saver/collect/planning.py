@@ -10,7 +10,7 @@ import numpy as np
 from saver.collect.collectors import Collector
 from saver.design import Planner, dag, is_tree, tree
 from saver.errors import InvalidProblem
-from saver.problem import checks, minimising, weights
+from saver.problem import checks, weights
 from saver.problem.checks import Floats, Ints
 from saver.problem.statement import Problem
 
@@ -89,8 +89,7 @@ class Drawing:
         if design == "exact":
             return self._exact(statistics, variance)
         if design == "uniform":
-            even: Floats = problem.mdp.available / problem.mdp.available.sum(axis=1, keepdims=True)
-            return even
+            return problem.mdp.uniform
         named: Floats = problem.target if design == "target" else problem.baseline
         return named
 
@@ -98,7 +97,7 @@ class Drawing:
         """The exact safe design for what is believed; as safe as can be where nothing reaches the bound."""
         assert self.planner is not None
         mean, w = statistics.constraint_mean, self.weights**2 * variance
-        top = -minimising(self.problem.mdp, -mean)[1]
+        top = self.planner.best_value(mean)
         required = min(self.problem.required, top - ROOM * abs(top))
         plan = self.planner.solve(w, mean, required, tolerance=REPLAN_GAP, iterations=3000)
         return self.planner.unroll(plan)[0]

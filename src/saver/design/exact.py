@@ -67,7 +67,6 @@ class Plan:
     limit: float
     bound: float
     multiplier: float
-
     rounding: float = 0.0  # of the limit, from rounding in the constraint value
 
     @property
@@ -139,8 +138,6 @@ class Planner:
         checks.model(mdp)
         self.mdp = mdp
         self.nodes = Nodes.of(mdp)
-        self._steps = np.repeat(np.arange(len(mdp.layers)), np.diff(self.nodes.layer))
-        self._even: Floats = mdp.available / mdp.available.sum(axis=1, keepdims=True)
         self.last: Floats | None = None
 
     def solve(
@@ -174,12 +171,16 @@ class Planner:
         self.last = plan.behaviour
         return plan
 
+    def best_value(self, mean: Floats) -> float:
+        """The largest constraint value that any behaviour has."""
+        return self._extreme(np.array(checks.shaped("mean", mean, (self.mdp.states, self.mdp.actions))))[1]
+
     def unroll(self, plan: Plan) -> tuple[Floats, Floats]:
         """The policy, uniform where no behaviour can be, and the occupancy, [L, S, A] each."""
-        policy = by_step(self.mdp, self._even).copy()
+        policy = by_step(self.mdp, self.mdp.uniform).copy()
         occupancy = np.zeros(policy.shape)
-        policy[self._steps, self.nodes.state] = plan.behaviour
-        occupancy[self._steps, self.nodes.state] = plan.flow
+        policy[self.nodes.step, self.nodes.state] = plan.behaviour
+        occupancy[self.nodes.step, self.nodes.state] = plan.flow
         return policy, occupancy
 
     def is_safe(self, plan: Plan, mean: Floats, required: float) -> bool:
@@ -217,10 +218,10 @@ class Planner:
 
     def _begin(self, hint: Floats | None) -> Floats:
         """The starting point, with a little of everything."""
-        even = self._even[self.nodes.state]
+        even = self.mdp.uniform[self.nodes.state]
         b = even if self.last is None else self.last
         if hint is not None:
-            b = by_step(self.mdp, hint)[self._steps, self.nodes.state]
+            b = by_step(self.mdp, hint)[self.nodes.step, self.nodes.state]
         return (1 - MIX) * b + MIX * even
 
     def _follow(self, b: Floats, mean: Floats) -> tuple[Floats, Floats, float]:

@@ -36,6 +36,7 @@ class Nodes(NamedTuple):
     available: Bools  # [S, A]
     layer: Ints  # [steps + 1], where each step's nodes begin
     state: Ints  # [nodes]
+    step: Ints  # [nodes]
     discount: float
 
     @classmethod
@@ -50,6 +51,7 @@ class Nodes(NamedTuple):
             mdp.available.copy(),
             np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
             np.concatenate(mdp.layers).astype(np.int64),
+            np.repeat(np.arange(len(sizes)), sizes),
             float(mdp.discount),
         )
 
@@ -187,7 +189,7 @@ def tilt(nodes: Any, b: Any, Q: Any, C: Any, multipliers: Any, step: float, out:
 
 @jit
 def extrapolate(b: Any, before: Any, momentum: float, out: Any) -> None:
-    """B (b / before)^momentum, normalised: a Nesterov step in the logarithms."""
+    """b (b / before)^momentum, normalised: a Nesterov step in the logarithms."""
     for i in range(b.shape[0]):
         total = 0.0
         for a in range(b.shape[1]):

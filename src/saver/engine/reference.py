@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from saver.collect import Campaign, Collector, Knowledge, Trial
+from saver.estimate.certainty import covered_share
 from saver.problem import bellman, checks
 from saver.problem.checks import Floats, Ints
 from saver.problem.seeds import child_seed
@@ -94,10 +95,10 @@ class Truth:
         sum over seen (c / covered)^2 variance / T + (sum over seen c mean / covered - V)^2.
         """
         reward, seen = self.scenario.world.reward, counts > 0
-        covered = float(self.c[seen].sum() / self.c.sum())
+        covered = covered_share(self.c, seen)
         if covered == 0.0:
             return math.nan
-        c = np.where(seen, self.c, 0.0) / (covered if np.any(self.c[~seen] > 0) else 1.0)
+        c = np.where(seen, self.c, 0.0) / covered
         noise = np.sum(c[seen] ** 2 * reward.variance[seen] / counts[seen])
         bias = float(np.sum(c * reward.mean)) - self.value
         return float(noise + bias**2)
@@ -116,7 +117,7 @@ def run_once(
     campaign = Campaign(problem, collector, episodes, knowledge=knowledge_of(scenario, collector), seed=seed)
     player = Player(scenario.world, child_seed(seed, 1))
     kept = {name: np.full(len(checkpoints), np.nan) for name in RECORDED}
-    baseline, earned, worst, at = 0, math.fsum(()), math.inf, 0
+    baseline, earned, worst, at = 0, 0.0, math.inf, 0
     exact = collector.estimate == "certainty"
     for k in range(1, episodes + 1):
         trial = campaign.ask()

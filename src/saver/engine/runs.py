@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from saver._files import replacing
 from saver.errors import InvalidData, SaverError
 from saver.problem.checks import Floats, Ints
 
@@ -56,11 +57,9 @@ class Runs:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one .npz file, whole or not at all."""
         target = Path(path)
-        partial = target.with_name(target.name + ".part")
         try:
-            with partial.open("wb") as file:
+            with replacing(target) as partial, partial.open("wb") as file:
                 np.savez(file, **{field.name: getattr(self, field.name) for field in fields(self)})
-            partial.replace(target)
         except OSError as cause:
             raise InvalidData(f"cannot write {target}: {cause.strerror}; give another path") from None
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from saver.estimate.interval import Estimate, from_parts
+from saver.estimate.interval import Estimate, from_parts, nothing_seen
 from saver.problem.bellman import by_step, occupancy, weights
 from saver.problem.checks import Bools, Floats
 from saver.problem.mdp import Mdp
@@ -25,7 +25,7 @@ def certainty(mdp: Mdp, target: Floats, rewards: Moments, level: float = 0.95) -
     seen = rewards.counts > 0
     covered = covered_share(c, seen)
     if covered == 0.0:
-        return from_parts(np.nan, np.array([np.inf]), np.ones(1), 0.0, level)
+        return nothing_seen(level)
     c = np.where(seen, c, 0.0) / covered
     value = float(np.sum(c * rewards.mean))
     return from_parts(value, *_reward_noise(c, rewards), covered, level)
@@ -51,12 +51,13 @@ def certainty_estimated(
     c = weights(mdp, target)
     covered, total = covered_share(c, seen), float(c.sum())
     if covered == 0.0:
-        return from_parts(np.nan, np.array([np.inf]), np.ones(1), 0.0, level)
+        return nothing_seen(level)
 
     P = (sparse.diags_array(1.0 / np.maximum(outcomes, 1)) @ moves).tocsr()
     pi = by_step(mdp, target)
-    reached = _backward(mdp, pi, seen.astype(float), P)[0]
-    share = 1.0 if covered == 1.0 else float(mdp.start @ reached) / total
+    share = 1.0
+    if covered < 1.0:
+        share = float(mdp.start @ _backward(mdp, pi, seen.astype(float), P)[0]) / total
     Y = _backward(mdp, pi, np.where(seen, rewards.mean, 0.0) / share, P)
     c, u = _forward(mdp, pi, P, Y)
     parts, freedom = _reward_noise(np.where(seen, c, 0.0) / share, rewards)

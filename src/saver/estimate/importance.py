@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from saver.errors import InvalidData
-from saver.estimate.interval import Estimate, from_parts
+from saver.estimate.interval import Estimate, from_parts, nothing_seen
 from saver.problem.bellman import by_step
 from saver.problem.checks import LARGEST, SUM_TOLERANCE, Floats, Ints, show
 from saver.problem.mdp import Mdp
@@ -39,6 +39,6 @@ def importance(count: int, mean: float, squares: float, covered: float, level: f
     Unbiased as long as the behaviours could take every action of the target.
     """
     if count == 0:
-        return from_parts(np.nan, np.array([np.inf]), np.ones(1), 0.0, level)
+        return nothing_seen(level)
     variance = squares / (count - 1) / count if count > 1 else np.inf
     return from_parts(mean, np.array([variance]), np.array([max(count - 1.0, 1.0)]), covered, level)

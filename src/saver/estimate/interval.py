@@ -46,6 +46,11 @@ def from_parts(value: float, parts: Floats, freedom: Floats, covered: float, lev
     return Estimate(value, stderr, (value - half, value + half), covered)
 
 
+def nothing_seen(level: float) -> Estimate:
+    """The estimate before the first sample."""
+    return from_parts(math.nan, np.array([math.inf]), np.ones(1), 0.0, level)
+
+
 def _quantile(total: float, parts: Floats, freedom: Floats, level: float) -> float:
     from scipy.special import stdtrit
 

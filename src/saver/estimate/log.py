@@ -25,9 +25,11 @@ ESTIMATORS = ("certainty", "certainty-estimated", "importance")
 class Log:
     """A record of episodes that answers what the target is worth.
 
-    log = Log(mdp, target)
-    log.add(states=[0, 2], actions=[1, 0], rewards=[0.3, 1.2])
-    log.estimate().interval
+    For example:
+
+        log = Log(mdp, target)
+        log.add(states=[0, 2], actions=[1, 0], rewards=[0.3, 1.2])
+        log.estimate().interval
     """
 
     def __init__(self, mdp: Mdp, target: ArrayLike) -> None:
@@ -70,8 +72,7 @@ class Log:
         self._moves.update(zip(pairs[:-1].tolist(), s[1:].tolist(), strict=True))
         if len(s) < self.mdp.horizon:
             self._ends[pairs[-1]] += 1
-        for state, action, reward in zip(s, a, r, strict=True):
-            self.rewards.add(state, action, reward)
+        self.rewards.extend(s, a, r)
 
     @property
     def moves(self) -> Any:

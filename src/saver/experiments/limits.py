@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from saver import design
+from saver._files import replacing
 from saver.problem import Scenario
 from saver.problem.checks import Floats
 from saver.scenarios import SCENARIOS
@@ -54,10 +55,8 @@ def main() -> None:
     except OSError as cause:
         parser.error(f"cannot write to {path.parent}: {cause.strerror}; give another --out")
     table = list(rows())
-    partial = path.with_suffix(".part")
-    with partial.open("w", newline="", encoding="utf-8") as file:
+    with replacing(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([COLUMNS, *table])
-    partial.replace(path)
     print(f"{'scenario':<13}{'design':<15}{'K * MSE':>10}{'constraint':>12}{'required':>10}  safe")
     for name, policy, found, earned, required, safe in table:
         print(f"{name:<13}{policy:<15}{found:>10.4g}{earned:>12.4g}{required:>10.4g}  {safe}")

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from saver.errors import InvalidData, InvalidProblem
 from saver.problem import checks, convert
-from saver.problem.checks import Bools, Ints
+from saver.problem.checks import Bools, Floats, Ints
 
 Edge = tuple[int, int, int, float]
 LONGEST = 1_000_000  # steps
@@ -104,6 +104,12 @@ class Mdp(checks.Frozen):
         flow = (flow @ sparse.diags_array(keep)).tocsr()
         flow.eliminate_zeros()
         return convert.read_only(flow)
+
+    @cached_property
+    def uniform(self) -> Floats:
+        """The policy that takes every available action alike, [S, A]."""
+        even: Floats = checks.frozen(self.available / self.available.sum(axis=1, keepdims=True))
+        return even
 
     def pairs(self, states: Ints) -> Ints:
         """The rows of `flow` that belong to `states`."""

@@ -36,6 +36,11 @@ class Moments:
         self.counts[at] += 1
         self.mean[at], self.squares[at] = moment_step(self.counts[at], self.mean[at], self.squares[at], value)
 
+    def extend(self, states: Any, actions: Any, values: Any) -> None:
+        """Take the observations of one episode in."""
+        for state, action, value in zip(states, actions, values, strict=True):
+            self.add(state, action, value)
+
     @property
     def variance(self) -> Floats:
         """The sample variance: divides by T - 1, and is 0 where T < 2."""

@@ -150,8 +150,7 @@ class Certified(Ledger):
             self.bound = max(self.sum_x - self.boundary(self.sum_v), self.bound + ticket.floor)
         while self.next_seen in self.early:
             told = self.early.pop(self.next_seen)
-            for s, a, c in zip(told.states, told.actions, told.constraints, strict=True):
-                self.seen.add(s, a, c)
+            self.seen.extend(*told)
             self.next_seen += 1
             self._interval = None
 

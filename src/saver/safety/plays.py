@@ -29,8 +29,7 @@ class Stage:
     def __init__(self, mdp: Mdp) -> None:
         self.mdp = mdp
         self.nodes = Nodes.of(mdp)
-        self.steps = np.repeat(np.arange(len(mdp.layers)), np.diff(self.nodes.layer))
-        self._factors = mdp.discount**self.steps
+        self._factors = mdp.discount**self.nodes.step
         self._known: dict[bytes, Play] = {}
 
     def play(self, policy: Floats) -> Play:
@@ -40,7 +39,7 @@ class Stage:
         if found is None:
             if len(self._known) >= 64:
                 self._known.pop(next(iter(self._known)))
-            b = np.array(by_step(self.mdp, policy)[self.steps, self.nodes.state])
+            b = np.array(by_step(self.mdp, policy)[self.nodes.step, self.nodes.state])
             found = self._known[key] = self._evaluate(b)
         return found
 
@@ -50,7 +49,7 @@ class Stage:
         forward(self.nodes, b, nothing, mass, np.zeros(nothing.shape))
         flow = mass[:, None] * b
         np.add.at(D, self.nodes.state, self._factors[:, None] * flow)
-        possible = np.bincount(self.steps, mass) > 0
+        possible = np.bincount(self.nodes.step, mass) > 0
         noise = np.sum(self.mdp.discount ** (2.0 * np.flatnonzero(possible)))
         return Play(b, flow, D, float(noise))
 
