@@ -39,11 +39,25 @@ def cache_folder() -> str | None:
 
 def jit(function: F) -> F:
     """Compile: no fast maths, no GIL, division as in NumPy, cached on disk where that is possible."""
+    return _compiled(function, _nrt=True)
+
+
+def loop(function: F) -> F:
+    """`jit` for a hot loop that makes no arrays: it does not count references to those it is given."""
+    return _compiled(function, _nrt=False)
+
+
+def inlined(function: F) -> F:
+    """`jit` for a part of a loop: always copied into its caller, so that wide arguments cost nothing."""
+    return _compiled(function, _nrt=False, forceinline=True)
+
+
+def _compiled(function: F, **options: Any) -> F:
     folder = cache_folder()
     before = config.CACHE_DIR
     config.CACHE_DIR = folder or before
     try:
-        made = numba.njit(nogil=True, error_model="numpy", cache=folder is not None)(function)
+        made = numba.njit(nogil=True, error_model="numpy", cache=folder is not None, **options)(function)
     finally:
         config.CACHE_DIR = before
     return cast(F, made)

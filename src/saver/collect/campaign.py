@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from saver.collect import record
 from saver.collect.collectors import Collector, find_collector
-from saver.collect.planning import Drawing, Knowledge, Statistics, floored
+from saver.collect.planning import Drawing, Knowledge, Statistics, believed_variance
 from saver.collect.tracker import follow_design
 from saver.collect.trial import Trial
 from saver.design import coverage
@@ -24,7 +24,6 @@ from saver.problem.moments import Moments
 from saver.problem.seeds import child_seed
 from saver.problem.statement import Bounded, Problem
 from saver.safety import GATES, Certified, Episode, Latest, Ledger, Paper, Play, Plugin, Stage
-from saver.safety.widths import paper_width
 
 
 @dataclass(frozen=True)
@@ -139,32 +138,20 @@ class Campaign:
 
     def _planned(self, number: int) -> Floats:
         if self._design is None or (number >= self._next_plan and not self._drawing.fixed):
-            self._design = self._drawing.draw(self.statistics(), self._variance())
+            self._design = self._drawing.draw(
+                self.statistics(),
+                believed_variance(
+                    self.problem, self.collector, self._knowledge, self.episodes, self._log.rewards
+                ),
+            )
             self._next_plan = max(number + 1, math.ceil(number * self.collector.replan))
         return self._design
 
     def statistics(self) -> Statistics:
         """What the design is told now."""
-        known, rewards = self._knowledge, self._log.rewards
-        floor = self.problem.constraint.floor
-        constraint_mean = np.where(self._constraints.counts > 0, self._constraints.mean, floor)
-        return Statistics(
-            self.problem,
-            self._asked + 1,
-            rewards.counts.copy(),
-            rewards.mean.copy() if known.mean is None else known.mean,
-            rewards.variance if known.variance is None else known.variance,
-            constraint_mean if known.constraint_mean is None else known.constraint_mean,
+        return Statistics.of(
+            self.problem, self._knowledge, self._asked + 1, self._log.rewards, self._constraints
         )
-
-    def _variance(self) -> Floats:
-        """(sample deviation + bonus width)^2, or the truth where it is known; floored."""
-        if self._knowledge.variance is not None:
-            return floored(self._knowledge.variance)
-        rewards = self._log.rewards
-        width = paper_width(self.problem, self.episodes, rewards.counts)
-        deviation = np.sqrt(rewards.variance) + self.collector.bonus * self.problem.reward_scale * width
-        return floored(deviation**2)
 
     def _visits(self, design: Floats, kinds: tuple[str, ...]) -> Floats:
         """Visits in trials of these kinds, shaped like `design`; trials that are out count as expected."""
@@ -322,7 +309,7 @@ class Campaign:
 
     def _is_baseline(self, play: Play) -> bool:
         """Whether a policy goes exactly where the baseline goes: then it is worth exactly as much."""
-        return np.array_equal(play.weights, self._baseline.weights)
+        return np.array_equal(play.flow, self._baseline.flow)
 
     def _entry(self, ledger: Ledger, trial: Trial) -> Play | None:
         """What a ledger is shown: None for a trial that is worth exactly `baseline_value`."""

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from saver._jit import jit
 from saver.collect.collectors import Collector
 from saver.design import Planner, dag, is_tree, tree
+from saver.design.onestate import one_decision
 from saver.errors import InvalidProblem
 from saver.problem import checks, weights
 from saver.problem.checks import Floats, Ints
+from saver.problem.moments import Moments
 from saver.problem.statement import Problem
+from saver.safety.widths import paper_width
 
 SMALLEST_VARIANCE = 1e-6  # of the largest
 REPLAN_GAP = 1e-3
@@ -37,6 +42,21 @@ class Statistics:
     mean: Floats
     variance: Floats
     constraint_mean: Floats
+
+    @classmethod
+    def of(
+        cls, problem: Problem, known: Knowledge, episode: int, rewards: Moments, constraints: Moments
+    ) -> Statistics:
+        """What was seen, and the truth where it is known; the floor is the mean of an unseen constraint."""
+        constraint_mean = np.where(constraints.counts > 0, constraints.mean, problem.constraint.floor)
+        return cls(
+            problem,
+            episode,
+            rewards.counts.copy(),
+            rewards.mean.copy() if known.mean is None else known.mean,
+            rewards.variance if known.variance is None else known.variance,
+            constraint_mean if known.constraint_mean is None else known.constraint_mean,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,14 +89,16 @@ class Drawing:
     def __init__(self, problem: Problem, collector: Collector) -> None:
         self.problem, self.collector = problem, collector
         self.weights = weights(problem.mdp, problem.target)
-        self.closed = tree if is_tree(problem.mdp) else dag
+        self.is_tree = is_tree(problem.mdp)
         self.planner = Planner(problem.mdp) if collector.design == "exact" else None
+        self.allowed = problem.mdp.available.copy()
 
     @property
     def fixed(self) -> bool:
         """Whether the design never changes."""
-        learned = self.collector.design in ("closed", "exact") and "variance" not in self.collector.knows
-        return not (learned or callable(self.collector.design))
+        needs = {"closed": {"variance"}, "exact": {"variance", "constraint_mean"}}
+        design = self.collector.design
+        return not callable(design) and needs.get(design, set()) <= set(self.collector.knows)
 
     def draw(self, statistics: Statistics, variance: Floats) -> Floats:
         """The design: [S, A], or [L, S, A] where it depends on the step."""
@@ -85,7 +107,8 @@ class Drawing:
             made = checks.policy(problem.mdp, design(statistics), "the policy that the design returned")
             return np.array(made)  # a copy: the function may use its array again
         if design == "closed":
-            return self.closed(problem.mdp, problem.target, variance).policy
+            closed = tree if self.is_tree else dag
+            return closed(problem.mdp, problem.target, variance).policy
         if design == "exact":
             return self._exact(statistics, variance)
         if design == "uniform":
@@ -97,10 +120,22 @@ class Drawing:
         """The exact safe design for what is believed; as safe as can be where nothing reaches the bound."""
         assert self.planner is not None
         mean, w = statistics.constraint_mean, self.weights**2 * variance
+        if (only := self.planner.only_state) is not None:
+            policy = self.problem.mdp.uniform.copy()
+            policy[only] = one_row(w[only], np.array(mean[only]), self.allowed[only], self.problem.required)
+            return policy
         top = self.planner.best_value(mean)
-        required = min(self.problem.required, top - ROOM * abs(top))
+        required = attainable(self.problem.required, top)
         plan = self.planner.solve(w, mean, required, tolerance=REPLAN_GAP, iterations=3000)
         return self.planner.unroll(plan)[0]
+
+    def fresh(self) -> Drawing:
+        """The same for another campaign, which starts its solves anew."""
+        other = copy.copy(self)
+        if self.planner is not None:
+            other.planner = copy.copy(self.planner)
+            other.planner.last = None
+        return other
 
     def state(self) -> list[Any] | None:
         """Plain data: where the next solve would start."""
@@ -110,6 +145,30 @@ class Drawing:
         """Back from plain data."""
         if self.planner is not None and state is not None:
             self.planner.last = np.array(state)
+
+
+@jit
+def attainable(required: float, top: float) -> float:
+    """What is required, or a little below the best that is believed attainable."""
+    return min(required, top - ROOM * abs(top))
+
+
+@jit
+def one_row(w: Any, mean: Any, allowed: Any, required: float) -> Any:
+    """The exact design of the only decision, [A]."""
+    top = np.max(np.where(allowed, mean, -np.inf))
+    return one_decision(w, mean, allowed, attainable(required, top))
+
+
+def believed_variance(
+    problem: Problem, collector: Collector, known: Knowledge, episodes: int, rewards: Moments
+) -> Floats:
+    """(sample deviation + bonus width)^2, or the truth where it is known; floored."""
+    if known.variance is not None:
+        return floored(known.variance)
+    width = paper_width(problem, episodes, rewards.counts)
+    deviation = np.sqrt(rewards.variance) + collector.bonus * problem.reward_scale * width
+    return floored(deviation**2)
 
 
 def floored(variance: Floats) -> Floats:

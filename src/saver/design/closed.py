@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saver.design.parts import Design, check_variance, proportional
+from saver._jit import jit
+from saver.design.flows import Nodes
+from saver.design.parts import Design, check_variance
 from saver.errors import InvalidPolicy, InvalidProblem
 from saver.problem import checks
-from saver.problem.bellman import by_step, onward
-from saver.problem.checks import Ints
+from saver.problem.bellman import by_step
+from saver.problem.checks import Floats, Ints
 from saver.problem.mdp import Mdp
 
 
@@ -23,18 +26,11 @@ def tree(mdp: Mdp, target: ArrayLike, variance: ArrayLike) -> Design:
     and sum_s start(s) M(s)^2 is the smallest limit that any behaviour has. The work is linear in the edges.
     """
     pi = checks.policy(mdp, target, "target")
-    noise = check_variance(mdp, variance)
+    noise = np.array(check_variance(mdp, variance))
     check_tree(mdp)
-    M, squared = np.zeros(mdp.states), np.zeros(mdp.states)
-    policy = by_step(mdp, pi)[0].copy()
-    for t in reversed(range(len(mdp.layers))):
-        s = mdp.layers[t]
-        here = by_step(mdp, pi)[t, s]
-        ahead = (mdp.flow[mdp.pairs(s)] @ squared).reshape(here.shape)
-        terms = here * np.sqrt(noise[s] + mdp.discount**2 * ahead)
-        M[s] = terms.sum(axis=1)
-        squared[s] = M[s] ** 2
-        policy[s] = proportional(terms, M[s], here)
+    here = own_step(mdp, pi)
+    M, policy = np.zeros(mdp.states), here.copy()
+    spread_over(Nodes.of(mdp), np.concatenate(mdp.layers[::-1]), here, noise, M, M, policy)
     return Design(policy, M)
 
 
@@ -48,22 +44,56 @@ def dag(mdp: Mdp, target: ArrayLike, variance: ArrayLike, time_indexed: bool = F
     (The printed B_{t+1}(s) on the right is B_{t+1}(s').)
     """
     pi = checks.policy(mdp, target, "target")
-    noise = check_variance(mdp, variance)
+    noise = np.array(check_variance(mdp, variance))
     if pi.ndim == 3 and not time_indexed:
         raise InvalidPolicy("target depends on the step: call dag(..., time_indexed=True)")
-
+    nodes, going = Nodes.of(mdp), going_on(mdp)
     B = np.zeros((mdp.horizon + 1, mdp.states))
-    policy = np.empty((mdp.horizon, mdp.states, mdp.actions))
+    policy = by_step(mdp, pi).copy()
     for t in reversed(range(mdp.horizon)):
-        here = by_step(mdp, pi)[t]
-        terms = here * np.sqrt(noise + mdp.discount**2 * onward(mdp, B[t + 1] ** 2))
-        B[t] = terms.sum(axis=1)
-        B[t, list(mdp.terminal)] = 0.0
-        policy[t] = proportional(terms, B[t], here)
+        spread_over(nodes, going, np.array(by_step(mdp, pi)[t]), noise, B[t + 1], B[t], policy[t])
     if time_indexed:
         return Design(policy, B[:-1])
-    terms = pi * np.sqrt(noise + mdp.discount**2 * onward(mdp, B[0] ** 2))
-    return Design(proportional(terms, terms.sum(axis=1), pi), B[0])
+    stationary = np.array(pi)
+    spread_over(nodes, going, np.array(pi), noise, B[0], np.zeros(mdp.states), stationary)
+    return Design(stationary, B[0])
+
+
+def going_on(mdp: Mdp) -> Ints:
+    """The states in which an action can be taken."""
+    return np.setdiff1d(np.arange(mdp.states), np.array(mdp.terminal, dtype=np.int64))
+
+
+def own_step(mdp: Mdp, policy: Floats) -> Floats:
+    """A tree's policy as [S, A]: in each state the row of the one step at which it can be met."""
+    rows = np.array(by_step(mdp, policy)[0])
+    if policy.ndim == 3:
+        for t, states in enumerate(mdp.layers):
+            rows[states] = policy[t, states]
+    return rows
+
+
+@jit
+def spread_over(
+    nodes: Any, states: Any, pi: Any, variance: Any, beyond: Any, spread: Any, policy: Any
+) -> None:
+    """For each of `states`, in this order, the terms pi sqrt(variance + discount^2 sum P beyond(s')^2).
+
+    Their sum goes to `spread`, their shares to `policy`: the target's row where all are 0. On a tree `beyond`
+    is `spread` itself, and children come before their parents.
+    """
+    A = pi.shape[1]
+    for s in states:
+        total = 0.0
+        for a in range(A):
+            ahead = 0.0
+            for e in range(nodes.indptr[s * A + a], nodes.indptr[s * A + a + 1]):
+                ahead += nodes.data[e] * (beyond[nodes.indices[e]] * beyond[nodes.indices[e]])
+            policy[s, a] = pi[s, a] * np.sqrt(variance[s, a] + nodes.discount**2 * ahead)
+            total += policy[s, a]
+        spread[s] = total
+        for a in range(A):
+            policy[s, a] = policy[s, a] / total if total > 0.0 else pi[s, a]
 
 
 def is_tree(mdp: Mdp) -> bool:

@@ -164,12 +164,17 @@ class Planner:
         start = self._begin(None if hint is None else checks.policy(self.mdp, hint, "hint"))
         if not np.any(asked.w > 0):
             plan = self._feasible(start, asked, 0.0, 0.0)
-        elif len(self.nodes.state) == 1:
+        elif self.only_state is not None:
             plan = self._closed(asked)
         else:
             plan = self._descend(asked, start, tolerance, iterations, seconds)
         self.last = plan.behaviour
         return plan
+
+    @property
+    def only_state(self) -> int | None:
+        """The state of the only decision, where there is no more than one."""
+        return int(self.nodes.state[0]) if len(self.nodes.state) == 1 else None
 
     def best_value(self, mean: Floats) -> float:
         """The largest constraint value that any behaviour has."""
@@ -232,7 +237,7 @@ class Planner:
 
     def _closed(self, asked: Asked) -> Plan:
         """One decision: the closed form."""
-        s = self.nodes.state[0]
+        s = self.only_state
         allowed = self.mdp.available[s]
         b = np.zeros((1, self.mdp.actions))
         root = np.sqrt(asked.w[s, allowed])

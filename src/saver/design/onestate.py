@@ -17,6 +17,32 @@ HALVINGS = 90  # of an interval of 680 in the logarithm: beyond the last digit
 
 
 @jit
+def one_decision(w: Any, mean: Any, allowed: Any, required: float) -> Any:
+    """The design [A] for costs w = c^2 variance at the only decision, rounded to the safe side.
+
+    Even over the allowed actions if nothing costs; as close to `required` as can be if it is out of reach.
+    """
+    n, top = 0, -np.inf
+    costs, means, at = np.empty(len(w)), np.empty(len(w)), np.empty(len(w), dtype=np.int64)
+    for a in range(len(w)):
+        if allowed[a]:
+            costs[n], means[n], at[n] = np.sqrt(w[a]), mean[a], a
+            top = max(top, mean[a])
+            n += 1
+    required = min(required, top)
+    b = np.zeros(len(w))
+    b[at[:n]] = 1.0 / n
+    if np.any(costs[:n] > 0.0):
+        b[at[:n]] = one_state(costs[:n], means[:n], required)[0]
+    earned = np.sum(b[at[:n]] * means[:n])
+    if earned < required:
+        share = min(1.0, (required - earned) / (top - earned))
+        b *= 1.0 - share
+        b[at[np.argmax(means[:n])]] += share
+    return b
+
+
+@jit
 def one_state(w: Any, mean: Any, required: float) -> Any:
     """b and lambda for weights w >= 0, not all 0, and a bound that is attainable."""
     b = w / np.sum(w)

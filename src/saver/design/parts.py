@@ -49,9 +49,3 @@ def limit_of(cost: Floats, d: Floats) -> float:
 def check_variance(mdp: Mdp, variance: ArrayLike) -> Floats:
     """[S, A], finite and not negative."""
     return checks.within("variance", checks.shaped("variance", variance, (mdp.states, mdp.actions)), 0.0)
-
-
-def proportional(terms: Floats, spread: Floats, fallback: Floats) -> Floats:
-    """Terms / spread, row by row; where nothing varies, the fallback (the target)."""
-    known = spread > 0
-    return np.where(known[:, None], terms / np.where(known, spread, 1.0)[:, None], fallback)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -85,9 +86,9 @@ class Truth:
         self.baseline = world.constraint_value(scenario.problem.baseline)
         self.stage = Stage(world.mdp)
 
-    def constraint_value(self, trial: Trial) -> float:
-        """V_c of the trial's policy, exact."""
-        return float(np.sum(self.stage.play(trial.policy).weights * self.scenario.world.constraint.mean))
+    def worth(self, policy: Floats) -> float:
+        """V_c of a policy, exact."""
+        return float(np.sum(self.stage.play(policy).weights * self.scenario.world.constraint.mean))
 
     def conditional_mse(self, counts: Ints) -> float:
         """The error given the visits, with unseen weight filled by the average of the seen.
@@ -102,6 +103,27 @@ class Truth:
         noise = np.sum(c[seen] ** 2 * reward.variance[seen] / counts[seen])
         bias = float(np.sum(c * reward.mean)) - self.value
         return float(noise + bias**2)
+
+
+def run_reference(
+    scenario: Scenario,
+    collector: Collector,
+    episodes: int,
+    checkpoints: Ints,
+    seed: int | np.random.SeedSequence,
+    runs: int,
+    truth: Truth,
+    tick: Callable[[], None],
+) -> tuple[dict[str, Floats], Floats]:
+    """All runs, one after the other; `tick` is called after each."""
+    kept = {name: np.full((runs, len(checkpoints)), np.nan) for name in RECORDED}
+    worst = np.full(runs, np.nan)
+    for r in range(runs):
+        found, worst[r] = run_once(scenario, collector, episodes, checkpoints, child_seed(seed, r), truth)
+        for name in RECORDED:
+            kept[name][r] = found[name]
+        tick()
+    return kept, worst
 
 
 def run_once(
@@ -125,7 +147,7 @@ def run_once(
         if trial.kind == "baseline":
             baseline += 1
         else:
-            earned += truth.constraint_value(trial)
+            earned += truth.worth(trial.policy)
         budget = baseline * truth.baseline + earned - k * problem.required
         worst = min(worst, budget)
         if k == checkpoints[at]:

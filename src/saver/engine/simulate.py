@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from saver.collect import Collector
 from saver.collect.collectors import find_collector
-from saver.engine.reference import RECORDED, Truth, run_once
+from saver.engine.compiled import Setting, run_compiled
+from saver.engine.reference import Truth, run_reference
 from saver.engine.runs import Runs
 from saver.errors import InvalidProblem
 from saver.problem import checks
 from saver.problem.checks import Ints
-from saver.problem.seeds import child_seed
 from saver.problem.statement import Scenario
 
+ENGINES = ("compiled", "reference")
 POINTS = 30  # checkpoints by default
 
 
@@ -29,38 +31,38 @@ def simulate(
     runs: int = 100,
     seed: int | np.random.SeedSequence = 0,
     checkpoints: ArrayLike | None = None,
-    engine: str = "reference",
+    engine: str = "compiled",
     threads: int | None = None,
     progress: bool = False,
 ) -> Runs:
     """Simulate `runs` campaigns; run r uses the child r of `seed`, so results do not depend on anything else.
 
     `checkpoints` are episode counts at which results are kept, the last episode always among them; by default
-    30, evenly spaced in the logarithm. The reference engine uses one thread.
+    30, evenly spaced in the logarithm. The engine "reference" gives the same results in plain Python, in one
+    thread. `threads` is the number of cores to use, by default all.
     """
     checks.kind("scenario", scenario, Scenario)
     chosen = find_collector(collector)
-    if engine != "reference":
-        raise InvalidProblem(f"engine is {engine!r}; it must be 'reference'")
+    if engine not in ENGINES:
+        raise InvalidProblem(f"engine is {engine!r}; it must be one of {', '.join(ENGINES)}")
     if threads is not None:
         checks.whole("threads", threads, 1)
     count = checks.whole("episodes", scenario.episodes if episodes is None else episodes, 1)
     runs = checks.whole("runs", runs, 1)
     points = _checkpoints(checkpoints, count)
     truth = Truth(scenario)
-    kept: dict[str, list[Any]] = {name: [] for name in RECORDED}
-    worst = []
-    for r in _counted(runs, progress):
-        record, lowest = run_once(scenario, chosen, count, points, child_seed(seed, r), truth)
-        for name in RECORDED:
-            kept[name].append(record[name])
-        worst.append(lowest)
+    with _bar(runs, progress) as tick:
+        if engine == "reference":
+            kept, worst = run_reference(scenario, chosen, count, points, seed, runs, truth, tick)
+        else:
+            setting = Setting(scenario, chosen, count, seed, truth)
+            kept, worst = run_compiled(setting, points, runs, threads or _cores(), tick)
     return Runs(
         checkpoints=points,
-        worst_budget=np.array(worst),
+        worst_budget=worst,
         true_value=truth.value,
         baseline_value=scenario.problem.baseline_value,
-        **{name: np.array(rows) for name, rows in kept.items()},
+        **kept,
     )
 
 
@@ -76,10 +78,19 @@ def _checkpoints(checkpoints: ArrayLike | None, episodes: int) -> Ints:
     return np.unique(np.append(raw.astype(np.int64), episodes))
 
 
-def _counted(runs: int, progress: bool) -> Any:
-    if not progress:
-        return range(runs)
-    from rich.progress import track
+def _cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
-    show: Callable[..., Any] = track
-    return show(range(runs), description="campaigns")
+
+@contextmanager
+def _bar(runs: int, progress: bool) -> Iterator[Callable[[], None]]:
+    """A progress bar that is advanced by one for each run."""
+    if not progress:
+        yield lambda: None
+        return
+    from rich.progress import Progress
+
+    with Progress() as bar:
+        task = bar.add_task("campaigns", total=runs)
+        yield lambda: bar.advance(task)

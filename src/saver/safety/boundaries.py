@@ -26,6 +26,16 @@ def mixture(v: float, rho: float, level: float) -> float:
 
 
 @jit
+def mixture_table(unit: float, count: int, rho: float, level: float) -> Any:
+    """`mixture` after 0, 1, ..., `count` additions of `unit`; 0 before the first."""
+    table, v = np.zeros(count + 1), 0.0
+    for j in range(1, count + 1):
+        v += unit
+        table[j] = mixture(v, rho, level)
+    return table
+
+
+@jit
 def mixture_two_sided(v: Any, rho: float, level: float) -> Any:
     """Two-sided normal mixture (Robbins): sqrt((v+rho) log((v+rho) / (rho level^2)))."""
     return np.sqrt((v + rho) * np.log((v + rho) / (rho * level * level)))

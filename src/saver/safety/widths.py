@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
+from saver._jit import jit
 from saver.problem.checks import Floats, Ints
 from saver.problem.statement import Problem
 from saver.safety.boundaries import best_rho, mixture_two_sided
@@ -13,11 +15,15 @@ from saver.safety.boundaries import best_rho, mixture_two_sided
 
 def paper_width(problem: Problem, episodes: int, counts: Ints) -> Floats:
     """beta(s,a) = L sqrt(log(S A n (n + 1)) / T), n = K L, T at least 1; in units of the noise scale."""
+    result: Floats = first_width(problem, episodes) / np.sqrt(np.maximum(counts, 1))
+    return result
+
+
+def first_width(problem: Problem, episodes: int) -> float:
+    """The paper's width after one sample."""
     mdp = problem.mdp
     n = float(episodes * mdp.horizon)
-    constant = mdp.horizon * math.sqrt(math.log(mdp.states * mdp.actions * n * (n + 1.0)))
-    result: Floats = constant / np.sqrt(np.maximum(counts, 1))
-    return result
+    return mdp.horizon * math.sqrt(math.log(mdp.states * mdp.actions * n * (n + 1.0)))
 
 
 def paper_lower(problem: Problem, width: Floats, counts: Ints, mean: Floats) -> Floats:
@@ -44,12 +50,31 @@ class Box:
 
     def around(self, counts: Ints, mean: Floats) -> tuple[Floats, Floats]:
         """Midpoints m and half-lengths h, [S, A]."""
-        T = np.maximum(counts, 1)
-        if self.promise.scale > 0:
-            w = mixture_two_sided(self.promise.scale**2 * T, self.rho, self.level) / T
-        else:
-            w = np.zeros(mean.shape)
-        low, high = self.promise.floor, self.promise.ceiling
-        bottom = np.where(counts > 0, np.clip(mean - w, low, high), low)
-        top = np.where(counts > 0, np.clip(mean + w, low, high), high)
-        return (bottom + top) / 2, (top - bottom) / 2
+        m, h = np.empty(mean.shape), np.empty(mean.shape)
+        sides(counts, mean, self.numbers, m, h)
+        return m, h
+
+    @property
+    def numbers(self) -> tuple[float, float, float, float, float]:
+        """What `side` needs: scale^2, rho, level, floor, ceiling."""
+        promise = self.promise
+        return promise.scale**2, self.rho, self.level, float(promise.floor), float(promise.ceiling)
+
+
+@jit
+def side(T: float, mean: float, numbers: Any) -> Any:
+    """One side of the box: midpoint and half-length for a pair with T samples."""
+    proxy, rho, level, low, high = numbers
+    bottom, top = low, high
+    if T > 0:
+        w = mixture_two_sided(proxy * T, rho, level) / T if proxy > 0.0 else 0.0
+        bottom, top = min(max(mean - w, low), high), min(max(mean + w, low), high)
+    return (bottom + top) / 2, (top - bottom) / 2
+
+
+@jit
+def sides(counts: Any, mean: Any, numbers: Any, m: Any, h: Any) -> None:
+    """The whole box."""
+    for s in range(m.shape[0]):
+        for a in range(m.shape[1]):
+            m[s, a], h[s, a] = side(counts[s, a], mean[s, a], numbers)

@@ -1,0 +1,206 @@
+"""Runs campaigns in the compiled loop, on all cores."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from saver._jit import cache_folder
+from saver.collect import Campaign, Collector
+from saver.collect.planning import Statistics, believed_variance
+from saver.engine import kernel, state
+from saver.engine.earning import flush
+from saver.engine.layout import OUTSIDE, RANDOM, lay_rules, lay_scene, lay_sheets, rows_of
+from saver.engine.parts import rate_all
+from saver.engine.reference import RECORDED, Truth, knowledge_of, run_once
+from saver.engine.state import CONSTRAINT, COUNT, MEAN, SQUARES, Out, Tracker, new_run
+from saver.engine.streams import stream
+from saver.errors import SaverError
+from saver.estimate.certainty import certainty_estimated
+from saver.problem.checks import Floats, Ints
+from saver.problem.moments import Moments
+from saver.problem.seeds import child_seed
+from saver.problem.statement import Scenario
+
+STEPS = 2_000_000  # between two looks at whether to stop
+
+
+class Setting:
+    """What all runs share: the scenario and the collector as arrays."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        collector: Collector,
+        episodes: int,
+        seed: int | np.random.SeedSequence,
+        truth: Truth,
+    ) -> None:
+        self.scenario, self.collector, self.episodes, self.truth = scenario, collector, episodes, truth
+        self.seed = child_seed(seed)
+        problem = scenario.problem
+        known = knowledge_of(scenario, collector)
+        self.campaign = campaign = Campaign(problem, collector, episodes, knowledge=known, seed=seed)
+        drawing, stage = campaign._drawing, campaign._stage
+        design = problem.mdp.uniform
+        if drawing.fixed or (collector.design == "closed" and problem.target.ndim == 3):
+            design = campaign._planned(1)
+        explore = problem.mdp.uniform if campaign._explore_design is None else campaign._explore_design
+        self.scene, laws = lay_scene(scenario, campaign)
+        self.rules = rules = lay_rules(campaign, truth, self.scene, laws, design)
+        draws_explore = rules.explorations > 0 and not rules.explore_tracked
+        self.policies = (
+            explore if draws_explore else problem.baseline,
+            problem.baseline if rules.tracked else design,
+            problem.baseline,
+        )
+        self.sheets = lay_sheets(campaign, truth, self.policies)
+        self.acts = bool(self.sheets.flags[:, RANDOM].any()) or (rules.plan == OUTSIDE and not rules.tracked)
+        self.explore = rows_of(stage, explore)[: rules.first_row]
+        self.rows = np.concatenate([self.explore, rows_of(stage, design)])
+
+    def streams(self, r: int) -> tuple[Any, Any]:
+        """The streams of run r: for acting, only where something is drawn, and for the world."""
+        world = stream(child_seed(self.seed, r, 1))
+        return stream(child_seed(self.seed, r, 0)) if self.acts else world, world
+
+
+class Worker:
+    """Room for one campaign at a time, used again for the next."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.run = new_run(setting.scene, setting.rules, setting.rows)
+        self.most = max(1, STEPS // len(setting.scene.factor))
+
+    def play(self, r: int, out: Out, stop: threading.Event) -> float:
+        """Run r from the beginning; return its worst true budget."""
+        setting = self.setting
+        self.sheets, self.drawing = setting.sheets, None
+        kernel.begin(setting.scene, setting.rules, self.run)
+        streams = setting.streams(r)
+        while not stop.is_set():
+            status = self.advance(out, streams, self.most)
+            if status == kernel.FINISHED:
+                break
+            if status == kernel.PLAN:
+                self._plan()
+            elif status == kernel.CHECK:
+                out.estimates[self.run.n[state.POINT] - 1] = self._estimate()
+                if self.run.n[state.DONE] == setting.episodes:
+                    break
+            elif status == kernel.REFUSED:
+                self._explain(r, out.checkpoints)
+        return float(self.run.f[state.WORST])
+
+    def advance(self, out: Out, streams: tuple[Any, Any], most: int) -> int:
+        """Play on; return why the loop stopped."""
+        s = self.setting
+        status: int = kernel.advance(s.scene, s.rules, self.sheets, self.run, out, *streams, most)
+        return status
+
+    def _moments(self) -> tuple[Moments, Moments]:
+        shape, seen = self.setting.scene.uniform.shape, self.run.seen
+        counts = seen[:, COUNT].astype(np.int64).reshape(shape)
+        mean, squares, constraint = (seen[:, at].reshape(shape) for at in (MEAN, SQUARES, CONSTRAINT))
+        return Moments(counts, mean, squares), Moments(counts, constraint, np.zeros(shape))
+
+    def _plan(self) -> None:
+        """A design that only Python can make: the exact one, or a user's."""
+        s, run = self.setting, self.run
+        if self.drawing is None:
+            self.drawing = s.campaign._drawing.fresh()
+        number = int(run.n[state.DONE]) + 1
+        problem, known, (rewards, constraints) = s.scenario.problem, s.campaign._knowledge, self._moments()
+        policy = self.drawing.draw(
+            Statistics.of(problem, known, number, rewards, constraints),
+            believed_variance(problem, s.collector, known, s.episodes, rewards),
+        )
+        run.n[state.NEXT_PLAN] = max(number + 1, math.ceil(number * s.collector.replan))
+        if not s.rules.tracked:
+            flush(self.sheets, run)
+            explore, _, baseline = s.policies
+            self.sheets = lay_sheets(s.campaign, s.truth, (explore, policy, baseline))
+            return
+        nodes, begin, by_node = s.scene.nodes, s.rules.first_row, policy.ndim == 3
+        tracker = Tracker.of(np.concatenate([s.explore, rows_of(s.campaign._stage, policy)]))
+        if by_node:
+            tracker.T[begin:] = run.node_visits
+        else:
+            np.add.at(tracker.T, begin + nodes.state, run.node_visits)
+        run.n[state.BY_NODE], run.n[state.PLANNED] = by_node, 1
+        states = nodes.state if by_node else s.scene.every
+        rate_all(tracker, begin, states, run.n[state.ENOUGH], s.scene.pairs, run.seen)
+        self.run = run._replace(tracker=tracker)
+
+    def _estimate(self) -> float:
+        s, run = self.setting, self.run
+        mdp = s.scenario.problem.mdp
+        shape = mdp.transitions.shape
+        moves = sparse.csr_array((run.moves.copy(), s.scene.to, s.scene.indptr), shape=shape)
+        moves.eliminate_zeros()
+        return certainty_estimated(mdp, s.scenario.problem.target, self._moments()[0], moves, run.ends).value
+
+    def _explain(self, r: int, checkpoints: Ints) -> None:
+        """Let the reference say what was refused."""
+        s = self.setting
+        run_once(s.scenario, s.collector, s.episodes, checkpoints, child_seed(s.seed, r), s.truth)
+        raise SaverError(f"run {r} was refused by the compiled engine only; use engine='reference'")
+
+
+def run_compiled(
+    setting: Setting, checkpoints: Ints, runs: int, threads: int, tick: Callable[[], None]
+) -> tuple[dict[str, Floats], Floats]:
+    """All runs; `tick` is called once for each that is done."""
+    kept = {name: np.full((runs, len(checkpoints)), np.nan) for name in RECORDED}
+    worst = np.full(runs, np.nan)
+    stop, turn, finished = threading.Event(), itertools.count(), threading.Semaphore(0)
+    prepare(setting, checkpoints)
+
+    def work() -> None:
+        worker = Worker(setting)
+        try:
+            while (r := next(turn)) < runs and not stop.is_set():
+                out = Out(checkpoints, *(kept[name][r] for name in RECORDED))
+                worst[r] = worker.play(r, out, stop)
+                finished.release()
+        except BaseException:
+            stop.set()
+            raise
+
+    with ThreadPoolExecutor(min(threads, runs)) as pool:
+        futures = [pool.submit(work) for _ in range(min(threads, runs))]
+        try:
+            pending = set(futures)
+            while pending:
+                _, pending = wait(pending, timeout=0.1, return_when=FIRST_EXCEPTION)
+                while finished.acquire(blocking=False):
+                    tick()
+        except BaseException:
+            stop.set()
+            raise
+    for future in futures:
+        future.result()
+    return kept, worst
+
+
+def prepare(setting: Setting, checkpoints: Ints) -> None:
+    """Load the loop, or compile it and say so."""
+    folder = cache_folder()
+    cached = folder is not None and any(Path(folder).rglob("kernel.advance-*.nbi"))
+    if not cached and not kernel.advance.signatures:
+        print("saver: compiling the engine, once; this takes a minute", file=sys.stderr, flush=True)
+    worker = Worker(setting)
+    worker.sheets = setting.sheets
+    kernel.begin(setting.scene, setting.rules, worker.run)
+    blank = (np.full(len(checkpoints), np.nan) for _ in RECORDED)
+    worker.advance(Out(checkpoints, *blank), setting.streams(0), 0)

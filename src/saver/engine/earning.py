@@ -1,0 +1,107 @@
+"""The ledgers of `saver.safety` in compiled form: what an episode adds, what the sum is now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from saver._jit import inlined, jit
+from saver.engine.layout import DESIGN, EXPLORE, LATEST, PLUGIN, SAFE
+from saver.engine.parts import lower_bound
+from saver.engine.state import CONSTRAINT, COUNT, SINCE, TOTAL, UNCOUNTED, UNCOUNTED_EXPLORE
+from saver.safety.boundaries import mixture, stitched
+
+
+@inlined
+def budget_of(rules: Any, exact: int, designed: int, earned: float) -> Any:
+    """`Ledger.budget`."""
+    return exact * rules.surplus + (earned - designed * rules.required)
+
+
+@inlined
+def boundary(rules: Any, units: int, designed: int, sum_v: float) -> Any:
+    """`Certified.boundary`, from the table while all episodes had the full length."""
+    rho, level, start, scale = rules.boundary
+    if not rules.boxed and units == designed and len(rules.table) > 1:
+        return rules.table[units]
+    if sum_v == 0.0:
+        return 0.0
+    return stitched(sum_v, start, scale, level) if rules.boxed else mixture(sum_v, rho, level)
+
+
+@inlined
+def bounded_value(scene: Any, rules: Any, run: Any, tracked: bool, steps: int, sheets: Any, kind: int) -> Any:
+    """V(b; lower bounds) with the paper's widths; none for the plug-in ledger."""
+    A, r, total = scene.uniform.shape[1], run.reach, 0.0
+    if tracked:
+        for t in range(steps):
+            for j in range(r.layer[t], r.layer[t + 1]):
+                total += scene.factor[t] * r.mass[j] * bound_of(rules, run, r.state[j] * A + r.action[j])
+    else:
+        for p in range(len(run.seen)):
+            if sheets.weights[kind, p // A, p % A] > 0.0:
+                total += sheets.weights[kind, p // A, p % A] * bound_of(rules, run, p)
+    return total
+
+
+@inlined
+def bound_of(rules: Any, run: Any, p: int) -> Any:
+    """The lower bound of one pair's constraint mean."""
+    scale = 0.0 if rules.ledger == PLUGIN else rules.scale
+    return lower_bound(run.seen[p, COUNT], run.seen[p, CONSTRAINT], scale, rules.width, rules.floor)
+
+
+@inlined
+def keep_visits(
+    scene: Any, rules: Any, sheets: Any, run: Any, kind: int, tracked: bool, steps: int, taken: int
+) -> None:
+    """Expected visits of the designed episodes, and the sum that `latest` and `plugin` make of them."""
+    A, r, sums = scene.uniform.shape[1], run.reach, rules.ledger in (LATEST, PLUGIN)
+    if kind != SAFE and tracked:
+        for t in range(steps):
+            for j in range(r.layer[t], r.layer[t + 1]):
+                p = r.state[j] * A + r.action[j]
+                run.visited[p] += scene.factor[t] * r.mass[j]
+                if sums:
+                    renew(rules, run, p)
+    elif kind == EXPLORE:
+        run.n[UNCOUNTED_EXPLORE] += 1
+    elif kind == DESIGN:
+        run.n[UNCOUNTED] += 1
+    if sums:
+        for t in range(taken):
+            renew(rules, run, run.path[t, 0] * A + run.path[t, 1])
+        run.n[SINCE] += 1
+        if run.n[SINCE] >= len(run.terms) or (kind != SAFE and not tracked):
+            add_up(rules, sheets, run)
+
+
+@inlined
+def renew(rules: Any, run: Any, p: int) -> None:
+    """Bring one term of the ledger's sum up to date."""
+    term = run.visited[p] * bound_of(rules, run, p)
+    run.f[TOTAL] += term - run.terms[p]
+    run.terms[p] = term
+
+
+@jit
+def add_up(rules: Any, sheets: Any, run: Any) -> None:
+    """The whole sum anew, so that rounding does not add up."""
+    flush(sheets, run)
+    total = 0.0
+    for p in range(len(run.terms)):
+        run.terms[p] = run.visited[p] * bound_of(rules, run, p)
+        total += run.terms[p]
+    run.f[TOTAL] = total
+    run.n[SINCE] = 0
+
+
+@jit
+def flush(sheets: Any, run: Any) -> None:
+    """Count the expected visits of the drawn policies that were only numbered so far."""
+    A = sheets.weights.shape[2]
+    for p in range(len(run.visited)):
+        s, a = p // A, p % A
+        run.visited[p] += run.n[UNCOUNTED_EXPLORE] * sheets.weights[EXPLORE, s, a]
+        run.visited[p] += run.n[UNCOUNTED] * sheets.weights[DESIGN, s, a]
+    run.n[UNCOUNTED] = 0
+    run.n[UNCOUNTED_EXPLORE] = 0

@@ -1,0 +1,343 @@
+"""The compiled episode loop: `reference.run_once` for every collector, on plain arrays."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from saver._jit import inlined, jit, loop
+from saver.engine import state
+from saver.engine.earning import boundary, bounded_value, budget_of, keep_visits
+from saver.engine.layout import (
+    BY_NODE,
+    C_SCALE,
+    C_WHERE,
+    CERTIFIED,
+    DESIGN,
+    ESTIMATED,
+    EXPLORE,
+    FIRST,
+    FIXED,
+    FLOOR,
+    IMPORTANCE,
+    NO_GATE,
+    NOISE,
+    OUTSIDE,
+    PAPER,
+    PROSPECTIVE,
+    R_SCALE,
+    R_WHERE,
+    RANDOM,
+    SAFE,
+    SAME,
+    TREE,
+    TRUE,
+    WEIGHT,
+)
+from saver.engine.onestep import stretch_one
+from saver.engine.parts import (
+    act,
+    box_all,
+    choose,
+    draw,
+    drawn_sums,
+    pick,
+    rate,
+    rate_all,
+    reach,
+    reached_sums,
+)
+from saver.engine.plans import plan
+from saver.engine.recording import record
+from saver.engine.state import CONSTRAINT, COUNT, MEAN, SQUARES
+from saver.engine.streams import uniform
+from saver.problem.checks import LARGEST
+from saver.problem.moments import moment_step
+from saver.safety.plays import second_moment
+from saver.safety.widths import side
+
+FINISHED, PAUSED, PLAN, CHECK, REFUSED = range(5)  # why the loop returned
+NEVER = 2**62
+
+welford = inlined(moment_step)
+
+
+@jit
+def begin(scene: Any, rules: Any, run: Any) -> None:
+    """An empty campaign."""
+    n = run.n
+    for zeros in (run.tracker.T, run.node_visits, run.seen):
+        zeros[:, :] = 0.0
+    for zeros in (run.visited, run.terms, run.moves, run.ends, run.f):
+        zeros[:] = 0.0
+    n[:] = 0
+    run.mark[:] = False
+    run.dirty_count[:] = 0
+    run.f[state.WORST] = np.inf
+    n[state.NEXT_PLAN] = NEVER if rules.plan == FIXED else 1
+    n[state.ENOUGH] = 1
+    n[state.BY_NODE] = rules.design_by_node
+    if rules.plan == FIXED and rules.tracked:
+        n[state.PLANNED] = 1
+        states = scene.nodes.state if rules.design_by_node else scene.every
+        rate_all(run.tracker, rules.first_row, states, 1, scene.pairs, run.seen)
+    if rules.explore_tracked and rules.explorations > 0:
+        states = scene.nodes.state if rules.explore_by_node else scene.every
+        rate_all(run.tracker, 0, states, 0, scene.pairs, run.seen)
+    if rules.boxed:
+        box_all(run.seen, rules.box, run.m, run.h)
+
+
+@loop
+def advance(
+    scene: Any, rules: Any, sheets: Any, run: Any, out: Any, acting: Any, world: Any, most: int
+) -> Any:
+    """Play on until the end, `most` episodes, or something that only the caller can do.
+
+    Between two events (a plan, a checkpoint, the end of exploration, the middle) episodes are all alike.
+    """
+    n, f, K = run.n, run.f, rules.episodes
+    last = min(K, n[state.DONE] + most)
+    while n[state.DONE] < last:
+        number = n[state.DONE] + 1
+        if n[state.ENOUGH] == 1 and 2 * number > K:
+            n[state.ENOUGH] = 2
+            if n[state.PLANNED]:
+                states = scene.nodes.state if n[state.BY_NODE] else scene.every
+                rate_all(run.tracker, rules.first_row, states, 2, scene.pairs, run.seen)
+        until = min(last, out.checkpoints[n[state.POINT]])
+        if n[state.ENOUGH] == 1:
+            until = min(until, K // 2)
+        kind = DESIGN
+        if (n[state.DONE] if rules.explore_by_clock else n[state.EXPLORED]) < rules.explorations:
+            kind = EXPLORE
+            until = min(until, rules.explorations) if rules.explore_by_clock else until
+        else:
+            if number >= n[state.NEXT_PLAN]:
+                if rules.plan == OUTSIDE:
+                    return PLAN
+                plan(scene, rules, run)
+                n[state.NEXT_PLAN] = max(number + 1, math.ceil(number * rules.replan))
+            until = min(until, n[state.NEXT_PLAN] - 1)
+        if rules.one_step:
+            stretch_one(scene, rules, sheets, run, kind, until, world)
+        elif not stretch(scene, rules, sheets, run, kind, until, acting, world):
+            return REFUSED
+        if n[state.DONE] == out.checkpoints[n[state.POINT]]:
+            k = n[state.DONE]
+            budget = n[state.BASELINE] * rules.baseline + f[state.EARNED] - k * rules.required
+            record(scene, rules, sheets, run, out, budget)
+            n[state.POINT] += 1
+            if rules.estimate == ESTIMATED:
+                return CHECK
+    return FINISHED if n[state.DONE] == K else PAUSED
+
+
+@inlined
+def stretch(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in registers)
+    scene: Any, rules: Any, sheets: Any, run: Any, candidate: int, until: int, acting: Any, world: Any
+) -> Any:
+    """Episodes up to number `until`, each a `candidate` or the baseline; False if one is refused.
+
+    Exploring stops as soon as enough was explored.
+    """
+    n, f = run.n, run.f
+    k, explored, base = n[state.DONE], n[state.EXPLORED], n[state.BASELINE]
+    exact, designed, units = n[state.EXACT], n[state.DESIGNED], n[state.UNITS]
+    earned, worst = f[state.EARNED], f[state.WORST]
+    sum_x, sum_v, bound = f[state.SUM_X], f[state.SUM_V], f[state.BOUND]
+    exploring = candidate == EXPLORE
+    tracked = rules.explore_tracked if exploring else rules.tracked
+    by_node = rules.explore_by_node if exploring else n[state.BY_NODE] == 1
+    first_row = 0 if exploring else rules.first_row
+    certified = rules.ledger == CERTIFIED
+    steps, centre, second = 0, 0.0, 0.0
+    noise, floor = sheets.numbers[candidate, NOISE], sheets.numbers[candidate, FLOOR]
+    worth, same = sheets.numbers[candidate, TRUE], sheets.flags[candidate, SAME] == 1
+    stale, fine = tracked, True
+    while k < until:
+        # what the candidate would do
+        if stale:
+            steps, length, worth, same = reach(
+                scene, run.tracker.choice, first_row, by_node, sheets, run.reach
+            )
+            noise, floor, stale = scene.noise[steps], rules.floor * length, False
+        low = floor
+        if rules.boxed and not same:
+            if tracked:
+                centre, width, second = reached_sums(scene, run.reach, steps, run.m, run.h)
+            else:
+                centre, width = drawn_sums(sheets.weights, candidate, run.m, run.h)
+                second = second_moment(scene.nodes, sheets.behaviour[candidate], run.h)
+            low = max(floor, centre - width)
+
+        # whether it may be played
+        kind = candidate
+        if rules.gate != NO_GATE and not (certified and same):
+            budget = budget_of(rules, exact, designed, bound if certified else f[state.TOTAL])
+            if rules.gate == PROSPECTIVE:
+                if not certified:
+                    low = bounded_value(scene, rules, run, tracked, steps, sheets, candidate)
+                budget = budget + low - rules.required
+            kind = candidate if budget >= -rules.tolerance else SAFE
+        kind = SAFE if kind == DESIGN and rules.plays_baseline else kind
+        learned = kind != SAFE or rules.learn_from_baseline
+
+        # the episode, and what it taught
+        gained, guess, taken = walk(
+            scene, rules, sheets, run, kind, tracked and kind != SAFE, first_row, by_node, learned, acting,
+            world,
+        )  # fmt: skip
+        if taken == 0:
+            fine = False
+            break
+        stale = learn(scene, rules, run, kind, taken, learned) and tracked
+
+        # the ledger
+        if kind == SAFE or (certified and same):
+            exact += 1
+        else:
+            designed += 1
+            if certified:
+                v = rules.proxy * noise + second
+                sum_x += gained - (guess - centre) if rules.boxed else gained
+                sum_v += v
+                units += 1 if v == rules.unit else 0
+                bound = max(sum_x - boundary(rules, units, designed, sum_v), bound + floor)
+            elif rules.ledger == PAPER:
+                f[state.TOTAL] += bounded_value(scene, rules, run, tracked, steps, sheets, candidate)
+        if rules.keeps_visits:
+            keep_visits(scene, rules, sheets, run, kind, tracked, steps, taken)
+
+        # the truth
+        k += 1
+        if kind == SAFE:
+            base += 1
+        else:
+            earned += worth
+        worst = min(worst, base * rules.baseline + earned - k * rules.required)
+        if kind == EXPLORE:
+            explored += 1
+            if explored >= rules.explorations and not rules.explore_by_clock:
+                break
+    n[state.DONE], n[state.EXPLORED], n[state.BASELINE] = k, explored, base
+    n[state.EXACT], n[state.DESIGNED], n[state.UNITS] = exact, designed, units
+    f[state.EARNED], f[state.WORST] = earned, worst
+    f[state.SUM_X], f[state.SUM_V], f[state.BOUND] = sum_x, sum_v, bound
+    return fine
+
+
+@inlined
+def walk(  # noqa: PLR0912  (every estimator and law in one pass over the steps)
+    scene: Any, rules: Any, sheets: Any, run: Any, kind: int, tracked: bool, first_row: int, by_node: bool,
+    learned: bool, acting: Any, world: Any,
+) -> Any:  # fmt: skip
+    """Play one episode; return sum discount^t C, sum discount^t m, and its length (0 if it is refused)."""
+    L, A, seen, pairs = len(scene.factor), scene.uniform.shape[1], run.seen, scene.pairs
+    weighted = rules.estimate == IMPORTANCE and kind != SAFE
+    random = not tracked and sheets.flags[kind, RANDOM] == 1
+    ratio, weighed, gained, guess, p = 1.0, 0.0, 0.0, 0.0, 0
+    if random:
+        for t in range(L):
+            run.draws[t] = uniform(acting)
+    s = scene.start[choose(world, scene.start_chance, 0, len(scene.start))]
+    for t in range(L):
+        if tracked:
+            a = run.tracker.choice[first_row + (scene.slot[t, s] if by_node else s)]
+        else:
+            row = sheets.flags[kind, FIRST] + (scene.slot[t, s] if sheets.flags[kind, BY_NODE] else s)
+            a = act(sheets.policy, row, run.draws[t]) if random else sheets.sure[row]
+            if weighted:
+                ratio /= sheets.policy[row, a]
+        p = s * A + a
+        run.path[t, 0], run.path[t, 1] = s, a
+        r = draw(world, rules.laws[0], pairs[p, R_WHERE], pairs[p, R_SCALE], scene.rewards)
+        c = draw(world, rules.laws[1], pairs[p, C_WHERE], pairs[p, C_SCALE], scene.constraints)
+        if rules.checks_bounds and (c < rules.bounds[0] or c > rules.bounds[1]):
+            return 0.0, 0.0, 0
+        gained += scene.factor[t] * c
+        if rules.boxed:
+            guess += scene.factor[t] * run.m[s, a]
+        if weighted:
+            ratio *= scene.target_by_step[t if len(scene.target_by_step) > 1 else 0, s, a]
+            weighed += scene.factor[t] * ratio * r
+        if learned:
+            T = seen[p, COUNT] + 1.0
+            seen[p, COUNT] = T
+            seen[p, MEAN], seen[p, SQUARES] = welford(T, seen[p, MEAN], seen[p, SQUARES], r)
+            seen[p, CONSTRAINT] += (c - seen[p, CONSTRAINT]) / T
+        taken = t + 1
+        if taken == L or scene.indptr[p] == scene.indptr[p + 1]:
+            break
+        e = choose(world, scene.chance, scene.indptr[p], scene.indptr[p + 1])
+        s = scene.to[e]
+        if scene.ends[s]:
+            break
+        if rules.estimate == ESTIMATED and learned:
+            run.moves[e] += 1.0
+    if rules.estimate == ESTIMATED and learned and taken < L:
+        run.ends[p] += 1.0
+    if weighted:
+        if not abs(weighed) <= LARGEST:
+            return 0.0, 0.0, 0
+        n, f = run.n, run.f
+        n[state.WEIGHTED] += 1
+        f[state.WEIGHTED_MEAN], f[state.WEIGHTED_SQUARES] = welford(
+            n[state.WEIGHTED], f[state.WEIGHTED_MEAN], f[state.WEIGHTED_SQUARES], weighed
+        )
+    return gained, guess, taken
+
+
+@inlined
+def learn(scene: Any, rules: Any, run: Any, kind: int, taken: int, learned: bool) -> Any:
+    """Counts, scores and the box after an episode; whether any choice may have changed."""
+    n, A, enough = run.n, scene.uniform.shape[1], run.n[state.ENOUGH]
+    b, T, score, choice = run.tracker
+    planned = n[state.PLANNED] == 1
+    follows = rules.tracked and (kind == DESIGN or rules.track_all)
+    explores = kind == EXPLORE and rules.explore_tracked
+    changed = follows or explores
+    for t in range(taken):
+        s, a = run.path[t, 0], run.path[t, 1]
+        p = s * A + a
+        if learned and rules.boxed:
+            run.m[s, a], run.h[s, a] = side(run.seen[p, COUNT], run.seen[p, CONSTRAINT], rules.box)
+        if explores:
+            row = scene.slot[t, s] if rules.explore_by_node else s
+            T[row, a] += 1.0
+            score[row, a] = rate(b[row, a], T[row, a], False)
+            choice[row] = pick(score, row)
+        if follows:
+            row = rules.first_row + (scene.slot[t, s] if n[state.BY_NODE] else s)
+            if rules.plan == OUTSIDE:
+                run.node_visits[scene.slot[t, s], a] += 1.0
+            T[row, a] += 1.0
+            if planned:
+                first = scene.pairs[p, WEIGHT] > 0.0 and run.seen[p, COUNT] < enough
+                score[row, a] = rate(b[row, a], T[row, a], first)
+                choice[row] = pick(score, row)
+        if learned and planned:
+            if rules.tracked and run.seen[p, COUNT] < enough + taken and scene.pairs[p, WEIGHT] > 0.0:
+                released(scene, rules, run, s, a)
+                changed = True
+            if rules.plan == TREE and not run.mark[s]:
+                run.mark[s] = True
+                run.dirty[scene.nodes.layer[t] + run.dirty_count[t]] = s
+                run.dirty_count[t] += 1
+    return changed
+
+
+@loop
+def released(scene: Any, rules: Any, run: Any, s: int, a: int) -> None:
+    """Score a pair anew wherever it can be met: it may no longer come first."""
+    A = scene.uniform.shape[1]
+    b, T, score, choice = run.tracker
+    first = scene.pairs[s * A + a, WEIGHT] > 0.0 and run.seen[s * A + a, COUNT] < run.n[state.ENOUGH]
+    for t in range(len(scene.slot) if run.n[state.BY_NODE] else 1):
+        row = scene.slot[t, s] if run.n[state.BY_NODE] else s
+        if row >= 0:
+            row += rules.first_row
+            score[row, a] = rate(b[row, a], T[row, a], first)
+            choice[row] = pick(score, row)

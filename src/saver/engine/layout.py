@@ -1,0 +1,300 @@
+"""A scenario and a collector as plain arrays and numbers, which is all that the compiled loop sees."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from saver.collect import Campaign
+from saver.collect.planning import floored
+from saver.design.closed import going_on, own_step
+from saver.design.flows import Nodes
+from saver.engine.reference import Truth
+from saver.errors import InvalidProblem
+from saver.estimate import ESTIMATORS
+from saver.problem.bellman import by_step
+from saver.problem.checks import Bools, Floats, Ints
+from saver.problem.laws import Bernoulli, Empirical, Gaussian, Law
+from saver.problem.mdp import Mdp
+from saver.problem.statement import Bounded, Scenario
+from saver.safety import Certified, Stage
+from saver.safety.boundaries import mixture_table
+from saver.safety.gates import ROUNDING
+from saver.safety.widths import first_width
+
+NORMAL, COIN, DATA = range(3)  # laws
+EXPLORE, DESIGN, SAFE = range(3)  # kinds of episode
+NO_LEDGER, CERTIFIED, PAPER, LATEST, PLUGIN = range(5)
+NO_GATE, RETROSPECTIVE, PROSPECTIVE = range(3)
+FIXED, TREE, DAG, ONE, OUTSIDE = range(5)  # where plans come from
+CERTAINTY, ESTIMATED, IMPORTANCE = range(3)
+LEDGERS = {"none": NO_LEDGER, "certified": CERTIFIED, "paper": PAPER, "latest": LATEST, "plugin": PLUGIN}
+GATES = {"none": NO_GATE, "retrospective": RETROSPECTIVE, "prospective": PROSPECTIVE}
+
+# Columns of `Scene.pairs`: location and scale of the laws, the target's weight, the true means and variance.
+R_WHERE, R_SCALE, C_WHERE, C_SCALE, WEIGHT, WORTH, R_MEAN, R_VARIANCE = range(8)
+
+
+class Scene(NamedTuple):
+    """The model and the simulated truth. A pair is s * A + a; `slot[t, s]` numbers (step, state)."""
+
+    nodes: Nodes  # the moves after which the episode goes on, unrolled
+    slot: Ints  # [steps, S], -1 where nothing can be met
+    indptr: Ints  # all moves, also those into terminal states
+    to: Ints
+    chance: Floats
+    ends: Bools  # [S], terminal
+    start: Ints  # states
+    start_chance: Floats
+    pairs: Floats  # [pairs, 8]
+    rewards: Floats  # the data of empirical laws
+    constraints: Floats
+    factor: Floats  # discount^t, [L]
+    noise: Floats  # sum of discount^2t over the first steps, [L + 1]
+    order: Ints  # states as a design goes through them: on trees by falling step
+    target: Floats  # [S, A]: on trees the row of the step at which the state is met
+    target_by_step: Floats  # [L or 1, S, A]
+    uniform: Floats  # [S, A]
+    every: Ints  # the states
+
+
+class Rules(NamedTuple):
+    """The collector's choices and the numbers they need."""
+
+    episodes: int
+    explorations: int
+    explore_by_clock: bool
+    explore_tracked: bool
+    explore_by_node: bool
+    tracked: bool
+    track_all: bool
+    design_by_node: bool
+    first_row: int  # of the design in the tracker
+    plays_baseline: bool
+    learn_from_baseline: bool
+    plan: int
+    replan: float
+    ledger: int
+    gate: int
+    estimate: int
+    boxed: bool
+    keeps_visits: bool
+    checks_bounds: bool
+    laws: tuple[int, int]
+    tolerance: float  # of the gate
+    required: float
+    surplus: float  # alpha baseline_value: what a baseline episode earns
+    baseline: float  # what it is truly worth
+    value: float  # of the target, true
+    floor: float
+    bounds: tuple[float, float]  # outside of which a constraint observation is refused
+    proxy: float  # scale^2
+    scale: float
+    width: float  # the paper's, after one sample
+    bonus: float
+    boundary: tuple[float, float, float, float]  # rho, level, start, scale
+    box: tuple[float, float, float, float, float]
+    unit: float  # the proxy of an episode of full length
+    table: Floats  # the boundary after j of these
+    one_step: bool  # `onestep` applies
+    known_variance: Floats  # [S, A], floored; empty where it is learned
+    known_constraint: Floats  # [S, A]; empty where it is learned
+
+
+# Columns of `Sheets.flags` and of `Sheets.numbers`
+FIRST, BY_NODE, RANDOM, SAME = range(4)
+NOISE, FLOOR, TRUE = range(3)
+
+
+class Sheets(NamedTuple):
+    """The policies that are drawn from, one for each kind of episode, evaluated once."""
+
+    policy: Floats  # [rows, A]
+    sure: Ints  # [rows], the action where nothing is left to chance
+    flags: Ints  # [kinds, 4]: first row; rows are nodes; random; goes exactly where the baseline goes
+    numbers: Floats  # [kinds, 3]: noise, V(b; floor), V_c
+    behaviour: Floats  # [kinds, nodes, A]
+    weights: Floats  # [kinds, S, A]
+
+
+def lay_scene(scenario: Scenario, campaign: Campaign) -> tuple[Scene, tuple[int, int]]:
+    """Model and world as arrays, with the kinds of the two laws."""
+    world, problem, stage = scenario.world, scenario.problem, campaign._stage
+    mdp, nodes, tree = problem.mdp, stage.nodes, campaign._drawing.is_tree
+    if world.mdp is not mdp and not _same_model(world.mdp, mdp):
+        raise InvalidProblem(
+            "world and problem have different models, which only engine='reference' can simulate"
+        )
+    slot = np.full((len(mdp.layers), mdp.states), -1, dtype=np.int64)
+    slot[nodes.step, nodes.state] = np.arange(len(nodes.state))
+    ends = np.zeros(mdp.states, dtype=bool)
+    ends[list(mdp.terminal)] = True
+    start = np.flatnonzero(mdp.start)
+    r_kind, r_where, r_scale, rewards = lay_law("reward", world.reward)
+    c_kind, c_where, c_scale, constraints = lay_law("constraint", world.constraint)
+    columns = (r_where, r_scale, c_where, c_scale, campaign._drawing.weights, world.constraint.mean,
+               world.reward.mean, world.reward.variance)  # fmt: skip
+    scene = Scene(
+        nodes,
+        slot,
+        mdp.transitions.indptr.astype(np.int64),
+        mdp.transitions.indices.astype(np.int64),
+        mdp.transitions.data.copy(),
+        ends,
+        start,
+        mdp.start[start],
+        np.array(np.column_stack([column.ravel() for column in columns]), order="C"),
+        rewards,
+        constraints,
+        mdp.discount ** np.arange(mdp.horizon),
+        np.array([np.sum(mdp.discount ** (2.0 * np.arange(k))) for k in range(len(mdp.layers) + 1)]),
+        np.concatenate(mdp.layers[::-1]) if tree else going_on(mdp),
+        own_step(mdp, problem.target) if tree else np.array(by_step(mdp, problem.target)[0]),
+        np.array(problem.target.reshape(-1, mdp.states, mdp.actions)),
+        mdp.uniform.copy(),
+        np.arange(mdp.states),
+    )
+    return scene, (r_kind, c_kind)
+
+
+def lay_law(name: str, law: Law) -> tuple[int, Floats, Floats, Floats]:
+    """Kind, location and scale of a law; for data the first place and the number of each pair's values."""
+    shape = law.mean.shape
+    if type(law) is Gaussian:
+        return NORMAL, law.mean, np.sqrt(law.variance), np.zeros(0)
+    if type(law) is Bernoulli:
+        return COIN, law.mean, np.zeros(shape), np.zeros(0)
+    if type(law) is Empirical:
+        cells = [cell for row in law.samples for cell in row]
+        sizes = np.array([len(cell) for cell in cells], dtype=np.float64)
+        first = np.concatenate([[0.0], np.cumsum(sizes)[:-1]])
+        return DATA, first.reshape(shape), sizes.reshape(shape), np.concatenate(cells)
+    raise InvalidProblem(
+        f"{name} is a {type(law).__name__}; the compiled engine knows Gaussian, Bernoulli and Empirical: "
+        "use engine='reference'"
+    )
+
+
+def lay_sheets(campaign: Campaign, truth: Truth, policies: Sequence[Floats]) -> Sheets:
+    """One policy for each kind of episode, as the ledger and the loop need it."""
+    stage, mdp = campaign._stage, campaign.problem.mdp
+    rows = [rows_of(stage, policy) for policy in policies]
+    plays = [stage.play(policy) for policy in policies]
+    table, weights = np.concatenate(rows), np.array([play.weights for play in plays])
+    flags = np.zeros((len(rows), 4), dtype=np.int64)
+    flags[:, FIRST] = np.cumsum([0, *(len(part) for part in rows[:-1])])
+    flags[:, BY_NODE] = [policy.ndim == 3 for policy in policies]
+    flags[:, RANDOM] = [not np.all((policy == 0.0) | (policy == 1.0)) for policy in policies]
+    flags[:, SAME] = [campaign._is_baseline(play) for play in plays]
+    numbers = np.column_stack(
+        [
+            [play.noise for play in plays],
+            campaign.problem.constraint.floor * weights.sum(axis=(1, 2)),
+            [truth.worth(policy) for policy in policies],
+        ]
+    )
+    behaviour = [by_step(mdp, policy)[stage.nodes.step, stage.nodes.state] for policy in policies]
+    return Sheets(
+        table, np.argmax(table, axis=1), flags, np.array(numbers, order="C"), np.array(behaviour), weights
+    )
+
+
+def rows_of(stage: Stage, policy: Floats) -> Floats:
+    """A policy row by row: by node where it depends on the step, else by state."""
+    nodes = stage.nodes
+    return np.array(policy[nodes.step, nodes.state] if policy.ndim == 3 else policy)
+
+
+def lay_rules(campaign: Campaign, truth: Truth, scene: Scene, laws: tuple[int, int], design: Floats) -> Rules:
+    """The collector's choices; `campaign` is one that has not begun."""
+    problem, collector, stage = campaign.problem, campaign.collector, campaign._stage
+    promise, known, explore = problem.constraint, campaign._knowledge, campaign._explore_design
+    used = campaign._ledgers.get("used")
+    certified = used if isinstance(used, Certified) else None
+    boxed = certified is not None and certified.box is not None
+    tracked, bounded = collector.track != "sample", isinstance(promise, Bounded)
+    unit = promise.scale**2 * float(scene.noise[-1])
+    table, empty = np.zeros(1), np.zeros((0, 0))
+    if certified is not None and not boxed and unit > 0:
+        table = mixture_table(unit, campaign.episodes, certified.rho, certified.level)
+    return Rules(
+        episodes=campaign.episodes,
+        explorations=0 if explore is None else math.isqrt(campaign.episodes),
+        explore_by_clock=collector.explore_by_clock,
+        explore_tracked=stage.deterministic,
+        explore_by_node=explore is not None and explore.ndim == 3,
+        tracked=tracked,
+        track_all=collector.track == "all",
+        design_by_node=design.ndim == 3,
+        first_row=0 if explore is None else len(rows_of(stage, explore)),
+        plays_baseline=collector.design == "baseline" and not tracked,
+        learn_from_baseline=collector.learn_from_baseline,
+        plan=_plan_kind(campaign, tracked),
+        replan=float(collector.replan),
+        ledger=LEDGERS[collector.ledger],
+        gate=GATES[collector.gate],
+        estimate=ESTIMATORS.index(collector.estimate),
+        boxed=boxed,
+        keeps_visits=collector.ledger in ("none", "latest", "plugin"),
+        checks_bounds=bounded,
+        laws=laws,
+        tolerance=ROUNDING * problem.baseline_value,
+        required=problem.required,
+        surplus=problem.alpha * problem.baseline_value,
+        baseline=truth.baseline,
+        value=truth.value,
+        floor=float(promise.floor),
+        bounds=(promise.floor, promise.ceiling) if bounded else (-math.inf, math.inf),
+        proxy=promise.scale**2,
+        scale=float(promise.scale),
+        width=first_width(problem, campaign.episodes),
+        bonus=float(collector.bonus * problem.reward_scale),
+        boundary=(certified.rho, certified.level, certified.start, certified.scale)
+        if certified
+        else (1.0,) * 4,
+        box=certified.box.numbers if certified is not None and certified.box is not None else (1.0,) * 5,
+        unit=unit,
+        table=table,
+        one_step=tracked
+        and len(scene.factor) == len(scene.start) == 1
+        and collector.track == "designed"
+        and (collector.gate == "none" or (collector.promises and len(table) > 1))
+        and collector.estimate == "certainty"
+        and not bounded
+        and not np.any((problem.baseline > 0) & (problem.baseline < 1))
+        and _plan_kind(campaign, tracked) != OUTSIDE,
+        known_variance=empty if known.variance is None else floored(known.variance),
+        known_constraint=empty if known.constraint_mean is None else np.array(known.constraint_mean),
+    )
+
+
+def _plan_kind(campaign: Campaign, tracked: bool) -> int:
+    collector, drawing = campaign.collector, campaign._drawing
+    if drawing.fixed:
+        return FIXED
+    if collector.design == "closed" and tracked:
+        return TREE if drawing.is_tree else DAG
+    if drawing.planner is not None and drawing.planner.only_state is not None and tracked:
+        return ONE
+    return OUTSIDE
+
+
+def _same_model(one: Mdp, two: Mdp) -> bool:
+    a, b = one.transitions, two.transitions
+    return (
+        one.discount == two.discount
+        and one.terminal == two.terminal
+        and all(
+            np.array_equal(*pair)
+            for pair in (
+                (one.start, two.start),
+                (one.available, two.available),
+                (a.indptr, b.indptr),
+                (a.indices, b.indices),
+                (a.data, b.data),
+            )
+        )
+    )

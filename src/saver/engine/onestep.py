@@ -1,0 +1,118 @@
+"""The loop of `kernel.stretch` for episodes of one step from one state: bandits, where every nanosecond counts.
+
+It serves tracked designs behind the certified ledger or behind none, whose candidate is one action: no path to
+follow, no flow to evaluate. What it gives is what `kernel.stretch` would give.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from saver._jit import inlined
+from saver.engine import state
+from saver.engine.layout import (
+    BY_NODE,
+    C_SCALE,
+    C_WHERE,
+    DESIGN,
+    EXPLORE,
+    FIRST,
+    NO_GATE,
+    R_SCALE,
+    R_WHERE,
+    SAFE,
+    TREE,
+    WEIGHT,
+    WORTH,
+)
+from saver.engine.parts import draw, pick, rate
+from saver.engine.state import CONSTRAINT, COUNT, MEAN, SQUARES
+from saver.problem.moments import moment_step
+
+welford = inlined(moment_step)
+
+
+@inlined
+def stretch_one(
+    scene: Any, rules: Any, sheets: Any, run: Any, candidate: int, until: int, world: Any
+) -> None:
+    """Episodes up to number `until`, each a `candidate` or the baseline."""
+    n, f, seen, pairs = run.n, run.f, run.seen, scene.pairs
+    b, T, score, choice = run.tracker
+    s, A, enough = scene.start[0], scene.uniform.shape[1], n[state.ENOUGH]
+    design_row = rules.first_row + (scene.slot[0, s] if n[state.BY_NODE] else s)
+    row = design_row if candidate == DESIGN else (scene.slot[0, s] if rules.explore_by_node else s)
+    safe = sheets.sure[sheets.flags[SAFE, FIRST] + (scene.slot[0, s] if sheets.flags[SAFE, BY_NODE] else s)]
+    planned, gated, floor = n[state.PLANNED] == 1, rules.gate != NO_GATE, rules.floor * 1.0
+    k, explored, base = n[state.DONE], n[state.EXPLORED], n[state.BASELINE]
+    exact, designed, bound = n[state.EXACT], n[state.DESIGNED], f[state.BOUND]
+    earned, worst, sum_x = f[state.EARNED], f[state.WORST], f[state.SUM_X]
+    a = choice[row]
+    while k < until:
+        k += 1
+        same = gated and a == safe
+        budget = exact * rules.surplus + (bound - designed * rules.required)
+        if not gated or same or budget + floor - rules.required >= -rules.tolerance:
+            p = s * A + a
+            c = observe(rules, pairs, seen, scene.rewards, scene.constraints, p, True, world)
+            earned += pairs[p, WORTH]
+            if same:
+                exact += 1
+            else:
+                designed += 1
+                if gated:
+                    sum_x += c
+                    bound = max(sum_x - rules.table[designed], bound + floor)
+                else:
+                    run.visited[p] += 1.0
+            T[row, a] += 1.0
+            first = candidate == DESIGN and pairs[p, WEIGHT] > 0.0 and seen[p, COUNT] < enough
+            score[row, a] = rate(b[row, a], T[row, a], first)
+            if candidate == EXPLORE:
+                explored += 1
+                if planned:
+                    release(pairs, seen, b, T, score, choice, design_row, a, p, enough)
+            a = pick(score, row)
+        else:
+            p = s * A + safe
+            observe(rules, pairs, seen, scene.rewards, scene.constraints, p, rules.learn_from_baseline, world)
+            base += 1
+            exact += 1
+            if rules.learn_from_baseline and planned and seen[p, COUNT] <= enough:
+                release(pairs, seen, b, T, score, choice, design_row, safe, p, enough)
+                a = pick(score, row)
+        worst = min(worst, base * rules.baseline + earned - k * rules.required)
+        if candidate == EXPLORE and explored >= rules.explorations and not rules.explore_by_clock:
+            break
+    choice[row] = a
+    if planned and rules.plan == TREE:
+        run.mark[s], run.dirty[0], run.dirty_count[0] = True, s, 1
+    n[state.DONE], n[state.EXPLORED], n[state.BASELINE] = k, explored, base
+    n[state.EXACT], n[state.DESIGNED], n[state.UNITS] = exact, designed, designed
+    f[state.EARNED], f[state.WORST] = earned, worst
+    f[state.SUM_X], f[state.BOUND], f[state.SUM_V] = sum_x, bound, designed * rules.unit
+
+
+@inlined
+def observe(
+    rules: Any, pairs: Any, seen: Any, rewards: Any, constraints: Any, p: int, learned: bool, world: Any
+) -> Any:
+    """Draw a reward and a constraint, take them into the statistics, return the constraint."""
+    r = draw(world, rules.laws[0], pairs[p, R_WHERE], pairs[p, R_SCALE], rewards)
+    c = draw(world, rules.laws[1], pairs[p, C_WHERE], pairs[p, C_SCALE], constraints)
+    if learned:
+        count = seen[p, COUNT] + 1.0
+        seen[p, COUNT] = count
+        seen[p, MEAN], seen[p, SQUARES] = welford(count, seen[p, MEAN], seen[p, SQUARES], r)
+        seen[p, CONSTRAINT] += (c - seen[p, CONSTRAINT]) / count
+    return c
+
+
+@inlined
+def release(
+    pairs: Any, seen: Any, b: Any, T: Any, score: Any, choice: Any, row: int, a: int, p: int, enough: int
+) -> None:
+    """Score an action of the design anew: it may no longer come first."""
+    first = pairs[p, WEIGHT] > 0.0 and seen[p, COUNT] < enough
+    score[row, a] = rate(b[row, a], T[row, a], first)
+    choice[row] = pick(score, row)

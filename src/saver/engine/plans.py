@@ -1,0 +1,112 @@
+"""Plans made inside the compiled loop: tree, dag, and the only decision of a bandit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from saver._jit import inlined, jit
+from saver.collect.planning import SMALLEST_VARIANCE, one_row
+from saver.design.closed import spread_over
+from saver.engine.layout import DAG, TREE, WEIGHT
+from saver.engine.parts import pick, rate, rate_all, spread_believed
+from saver.engine.state import CONSTRAINT, COUNT, ENOUGH, FLOORED, PLANNED, SQUARES, TOP
+
+
+@inlined
+def plan(scene: Any, rules: Any, run: Any) -> None:
+    """The design for what is believed now, and the tracker's choices for it."""
+    n, b, M = run.n, run.tracker.b[rules.first_row :], run.spread[0]
+    if rules.plan == TREE and n[PLANNED] and not n[FLOORED]:
+        replan_tree(scene, rules, run)
+        if not n[FLOORED]:
+            return
+    believe(rules, run)
+    if rules.plan == TREE:
+        spread_over(scene.nodes, scene.order, scene.target, run.variance, M, M, b)
+        for s in range(len(run.mark)):
+            run.mark[s] = False
+        for t in range(len(run.dirty_count)):
+            run.dirty_count[t] = 0
+    elif rules.plan == DAG:
+        ahead, here = M, run.spread[1]
+        for s in range(len(M)):
+            ahead[s] = 0.0
+        for _ in range(len(scene.factor)):
+            spread_over(scene.nodes, scene.order, scene.target, run.variance, ahead, here, b)
+            ahead, here = here, ahead
+        spread_over(scene.nodes, scene.order, scene.target, run.variance, ahead, here, b)
+    else:
+        plan_one(scene, rules, run, b)
+    n[PLANNED] = 1
+    rate_all(run.tracker, rules.first_row, scene.every, n[ENOUGH], scene.pairs, run.seen)
+
+
+@jit
+def believe(rules: Any, run: Any) -> None:
+    """The believed variance of every pair, none below a millionth of the largest."""
+    S, A = run.variance.shape
+    top, bottom = 0.0, np.inf
+    for s in range(S):
+        for a in range(A):
+            p = s * A + a
+            if rules.known_variance.size:
+                v = rules.known_variance[s, a]
+            else:
+                v = spread_believed(run.seen[p, COUNT], run.seen[p, SQUARES], rules.bonus, rules.width)
+            run.variance[s, a] = v
+            top, bottom = max(top, v), min(bottom, v)
+    run.f[TOP] = max(run.f[TOP], top)
+    if bottom < SMALLEST_VARIANCE * run.f[TOP]:
+        run.n[FLOORED] = 1
+    for s in range(S):
+        for a in range(A):
+            run.variance[s, a] = max(run.variance[s, a], SMALLEST_VARIANCE * top)
+
+
+@inlined
+def replan_tree(scene: Any, rules: Any, run: Any) -> None:
+    """`plan` on a tree, where only states visited since the last plan can have changed.
+
+    That is so while no variance is floored; once one may be, `FLOORED` is set and all is planned anew.
+    """
+    A, layer, first_row = run.variance.shape[1], scene.nodes.layer, rules.first_row
+    b, T, score, choice = run.tracker
+    for t in range(len(layer) - 2, -1, -1):
+        states = run.dirty[layer[t] : layer[t] + run.dirty_count[t]]
+        for s in states:
+            run.mark[s] = False
+            for a in range(A):
+                p = s * A + a
+                v = spread_believed(run.seen[p, COUNT], run.seen[p, SQUARES], rules.bonus, rules.width)
+                run.variance[s, a] = v
+                run.f[TOP] = max(run.f[TOP], v)
+                if v < SMALLEST_VARIANCE * run.f[TOP]:
+                    run.n[FLOORED] = 1
+        M = run.spread[0]
+        spread_over(scene.nodes, states, scene.target, run.variance, M, M, b[first_row:])
+        for s in states:
+            for a in range(A):
+                p, row = s * A + a, first_row + s
+                first = scene.pairs[p, WEIGHT] > 0.0 and run.seen[p, COUNT] < run.n[ENOUGH]
+                score[row, a] = rate(b[row, a], T[row, a], first)
+            choice[row] = pick(score, row)
+        run.dirty_count[t] = 0
+
+
+@jit
+def plan_one(scene: Any, rules: Any, run: Any, b: Any) -> None:
+    """The exact design of the only decision."""
+    only, A = scene.nodes.state[0], run.variance.shape[1]
+    w, mean = np.empty(A), np.empty(A)
+    for a in range(A):
+        p = only * A + a
+        w[a] = scene.pairs[p, WEIGHT] * scene.pairs[p, WEIGHT] * run.variance[only, a]
+        mean[a] = run.seen[p, CONSTRAINT] if run.seen[p, COUNT] > 0.0 else rules.floor
+        if rules.known_constraint.size:
+            mean[a] = rules.known_constraint[only, a]
+    row = one_row(w, mean, scene.nodes.available[only], rules.required)
+    for s in range(b.shape[0]):
+        for a in range(A):
+            b[s, a] = row[a] if s == only else scene.uniform[s, a]

@@ -1,0 +1,135 @@
+"""What one run of the compiled loop keeps between two episodes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from saver.engine.layout import ESTIMATED, OUTSIDE, Rules, Scene
+from saver.problem.checks import Bools, Floats, Ints
+
+# Integers of a run
+(
+    DONE,  # episodes told
+    EXPLORED,
+    NEXT_PLAN,
+    PLANNED,
+    ENOUGH,  # samples below which a weighted pair comes first
+    BY_NODE,  # the design depends on the step
+    BASELINE,  # baseline episodes
+    EXACT,  # episodes that the ledger credits with exactly baseline_value
+    DESIGNED,  # the others
+    UNITS,  # of these, those in a row with the full proxy
+    POINT,  # the next checkpoint
+    WEIGHTED,  # importance-weighted returns
+    UNCOUNTED,  # episodes of the drawn design that `visited` does not hold yet
+    UNCOUNTED_EXPLORE,
+    SINCE,  # the ledger's sum was added up anew
+    FLOORED,  # some variance is, or was, below the floor
+) = range(16)
+INTEGERS = 16
+
+# Numbers of a run
+EARNED, WORST, SUM_X, SUM_V, BOUND, TOTAL, TOP, WEIGHTED_MEAN, WEIGHTED_SQUARES = range(9)
+NUMBERS = 9
+
+# Columns of `Run.seen`
+COUNT, MEAN, SQUARES, CONSTRAINT = range(4)
+
+
+class Tracker(NamedTuple):
+    """Follows a policy by argmax b / T, row by row: first the exploration's rows, then the design's."""
+
+    b: Floats  # [rows, A]
+    T: Floats
+    score: Floats
+    choice: Ints  # [rows]
+
+    @classmethod
+    def of(cls, rows: Floats) -> Tracker:
+        """Nothing visited yet."""
+        choice = np.zeros(len(rows), dtype=np.int64)
+        return cls(np.array(rows), np.zeros(rows.shape), np.zeros(rows.shape), choice)
+
+
+class Reach(NamedTuple):
+    """Where one policy goes."""
+
+    state: Ints  # [entries]
+    action: Ints
+    mass: Floats
+    layer: Ints  # [L + 1], where each step's entries begin
+    place: Ints  # [S], the entry of a state
+    ahead: Floats  # moments of what is ahead, [4, S]: two for even and two for odd steps
+
+
+class Run(NamedTuple):
+    """One campaign."""
+
+    n: Ints
+    f: Floats
+    seen: Floats  # [pairs, 4]: count, mean and squares of rewards, mean of constraints
+    tracker: Tracker
+    node_visits: Floats  # [nodes, A], of tracked episodes, for designs made outside
+    m: Floats  # the box, [S, A]
+    h: Floats
+    visited: Floats  # expected, [pairs]
+    terms: Floats  # visited times lower bound, [pairs]
+    moves: Floats  # [edges]
+    ends: Floats  # [pairs]
+    variance: Floats  # [S, A]
+    spread: Floats  # [2, S]
+    mark: Bools  # [S], visited since the last plan
+    dirty: Ints  # these states, step by step
+    dirty_count: Ints
+    reach: Reach
+    path: Ints  # [L, 2], states and actions of the episode
+    draws: Floats  # [L]
+
+
+class Out(NamedTuple):
+    """What is kept of one run, [C] each."""
+
+    checkpoints: Ints
+    estimates: Floats
+    budget: Floats
+    ledger: Floats
+    baseline_share: Floats
+    conditional_mse: Floats
+
+
+def new_run(scene: Scene, rules: Rules, rows: Floats) -> Run:
+    """Room for one campaign; `rows` are those to follow, the exploration's first."""
+    S, A = scene.uniform.shape
+    L, nodes, ints, pairs = len(scene.factor), len(scene.nodes.state), np.int64, S * A
+    outside, estimated = rules.plan == OUTSIDE and rules.tracked, rules.estimate == ESTIMATED
+    reach = Reach(
+        np.zeros(nodes + 1, dtype=ints),
+        np.zeros(nodes + 1, dtype=ints),
+        np.zeros(nodes + 1),
+        np.zeros(L + 1, dtype=ints),
+        np.zeros(S, dtype=ints),
+        np.zeros((4, S)),
+    )
+    return Run(
+        n=np.zeros(INTEGERS, dtype=ints),
+        f=np.zeros(NUMBERS),
+        seen=np.zeros((pairs, 4)),
+        tracker=Tracker.of(rows),
+        node_visits=np.zeros((nodes if outside else 0, A)),
+        m=np.zeros((S, A)),
+        h=np.zeros((S, A)),
+        visited=np.zeros(pairs if rules.keeps_visits else 0),
+        terms=np.zeros(pairs if rules.keeps_visits else 0),
+        moves=np.zeros(len(scene.to) if estimated else 0),
+        ends=np.zeros(pairs if estimated else 0),
+        variance=np.zeros((S, A)),
+        spread=np.zeros((2, S)),
+        mark=np.zeros(S, dtype=bool),
+        dirty=np.zeros(nodes, dtype=ints),
+        dirty_count=np.zeros(len(scene.nodes.layer) - 1, dtype=ints),
+        reach=reach,
+        path=np.zeros((L, 2), dtype=ints),
+        draws=np.zeros(L),
+    )

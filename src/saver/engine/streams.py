@@ -1,0 +1,102 @@
+"""NumPy's PCG64 and its normal numbers inside compiled code: the same stream, without the calls.
+
+A stream is four 64-bit words: the high and the low half of the state, and of the increment. PCG64 is O'Neill's
+XSL-RR generator (HMC-CS-2014-0905); the normals are the ziggurat of NumPy's `Generator.standard_normal`, with
+the tables that numba ships for it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+from numba.np.random._constants import fi_double, ki_double, wi_double, ziggurat_nor_inv_r, ziggurat_nor_r
+
+from saver._jit import inlined, loop
+
+HIGH, LOW, INCREMENT_HIGH, INCREMENT_LOW = range(4)
+MULTIPLIER_HIGH, MULTIPLIER_LOW = np.uint64(0x2360ED051FC65DA4), np.uint64(0x4385DF649FCCF645)
+MASK = (1 << 64) - 1
+LAYERS = np.column_stack([wi_double, ki_double.astype(np.float64), fi_double])  # one line for each layer
+EDGE, INVERSE_EDGE = float(ziggurat_nor_r), float(ziggurat_nor_inv_r)
+UNIT = 1.0 / 9007199254740992.0
+
+
+def stream(seed: np.random.SeedSequence) -> Any:
+    """The stream of `numpy.random.default_rng(seed)`, [4]."""
+    inner: Any = np.random.PCG64(seed).state["state"]
+    words = (inner["state"] >> 64, inner["state"] & MASK, inner["inc"] >> 64, inner["inc"] & MASK)
+    return np.array(words, dtype=np.uint64)
+
+
+@intrinsic
+def wide_product(typing: Any, a: Any, b: Any) -> Any:
+    """The high and the low half of a product of two 64-bit words."""
+    signature = types.UniTuple(types.uint64, 2)(types.uint64, types.uint64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        word, wide = (context.get_value_type(types.uint64), builder.zext(arguments[0], _bits(128)))
+        product = builder.mul(wide, builder.zext(arguments[1], _bits(128)))
+        high = builder.trunc(builder.lshr(product, _bits(128)(64)), word)
+        return context.make_tuple(builder, signature.return_type, (high, builder.trunc(product, word)))
+
+    return signature, generate
+
+
+def _bits(count: int) -> Any:
+    from llvmlite import ir
+
+    return ir.IntType(count)
+
+
+@inlined
+def word(s: Any) -> Any:
+    """The next 64 bits: state = state * multiplier + increment (128 bits), then XSL-RR."""
+    high, low = wide_product(s[LOW], MULTIPLIER_LOW)
+    high = high + s[HIGH] * MULTIPLIER_LOW + s[LOW] * MULTIPLIER_HIGH
+    low = low + s[INCREMENT_LOW]
+    high = high + s[INCREMENT_HIGH] + np.uint64(low < s[INCREMENT_LOW])
+    s[HIGH], s[LOW] = high, low
+    mixed, turn = high ^ low, high >> np.uint64(58)
+    return (mixed >> turn) | (mixed << ((np.uint64(64) - turn) & np.uint64(63)))
+
+
+@inlined
+def uniform(s: Any) -> Any:
+    """`Generator.random`."""
+    return float(np.int64(word(s) >> np.uint64(11))) * UNIT
+
+
+@inlined
+def normal(s: Any) -> Any:
+    """`Generator.standard_normal`."""
+    r = word(s)
+    layer = np.int64(r & np.uint64(0xFF))
+    size = float(np.int64((r >> np.uint64(9)) & np.uint64(0xFFFFFFFFFFFFF)))
+    x = size * LAYERS[layer, 0]
+    x = -x if r & np.uint64(0x100) else x
+    return x if size < LAYERS[layer, 1] else rare(s, r, layer, x)
+
+
+@loop
+def rare(s: Any, r: Any, layer: int, x: float) -> Any:
+    """The one case in a hundred in which a normal number needs more draws."""
+    while True:
+        if layer == 0:
+            while True:
+                xx = -INVERSE_EDGE * np.log1p(-uniform(s))
+                yy = -np.log1p(-uniform(s))
+                if yy + yy > xx * xx:
+                    return -(EDGE + xx) if (r >> np.uint64(17)) & np.uint64(1) else EDGE + xx
+        f = LAYERS[layer, 2]
+        if (LAYERS[layer - 1, 2] - f) * uniform(s) + f < np.exp(-0.5 * x * x):
+            return x
+        r = word(s)
+        layer = np.int64(r & np.uint64(0xFF))
+        size = float(np.int64((r >> np.uint64(9)) & np.uint64(0xFFFFFFFFFFFFF)))
+        x = size * LAYERS[layer, 0]
+        x = -x if r & np.uint64(0x100) else x
+        if size < LAYERS[layer, 1]:
+            return x
