@@ -146,7 +146,7 @@ class Worker:
         s, run = self.setting, self.run
         mdp = s.scenario.problem.mdp
         shape = mdp.transitions.shape
-        moves = sparse.csr_array((run.moves.copy(), s.scene.to, s.scene.indptr), shape=shape)
+        moves = sparse.csr_array((run.moves, s.scene.to, s.scene.indptr), shape=shape, copy=True)
         moves.eliminate_zeros()
         return certainty_estimated(mdp, s.scenario.problem.target, self._moments()[0], moves, run.ends).value
 

@@ -1,0 +1,238 @@
+"""The compiled engine gives what the reference gives: for every collector, scenario, law and checkpoint."""
+
+import dataclasses
+import functools
+
+import numpy as np
+import pytest
+from models import random_graph, random_policy, random_tree
+
+from saver import (
+    COLLECTORS,
+    SCENARIOS,
+    Bernoulli,
+    Bounded,
+    Collector,
+    Empirical,
+    Gaussian,
+    Mdp,
+    Problem,
+    Scenario,
+    SubGaussian,
+    World,
+    simulate,
+)
+from saver.engine.streams import normal, stream, uniform
+from saver.errors import InvalidData, InvalidPolicy, InvalidProblem
+
+FIELDS = ("estimates", "budget", "ledger", "baseline_share", "conditional_mse", "worst_budget")
+UNSAFE = {"ledger": "none", "gate": "none"}
+
+
+def assert_equal(scenario, collector, episodes=150, runs=2, **options):
+    compiled = simulate(scenario, collector, episodes=episodes, runs=runs, engine="compiled", **options)
+    reference = simulate(scenario, collector, episodes=episodes, runs=runs, engine="reference", **options)
+    np.testing.assert_array_equal(compiled.checkpoints, reference.checkpoints)
+    for name in FIELDS:
+        np.testing.assert_allclose(
+            getattr(compiled, name), getattr(reference, name), rtol=1e-10, atol=1e-10, err_msg=name
+        )
+    return compiled
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("collector", COLLECTORS)
+def test_every_collector_on_every_scenario(name, collector):
+    assert_equal(SCENARIOS[name](), collector)
+
+
+def half_target(statistics):
+    """A user's design whose shape changes from plan to plan."""
+    mdp = statistics.problem.mdp
+    even = (statistics.problem.target + mdp.uniform) / 2
+    if len(np.flatnonzero(statistics.counts)) % 2:
+        return np.broadcast_to(even, (mdp.horizon, *even.shape)) if even.ndim == 2 else even
+    return even
+
+
+VARIANTS = {
+    "retrospective certified": Collector(gate="retrospective"),
+    "latest": Collector(ledger="latest"),
+    "latest, drawn": Collector(ledger="latest", design="target", explore="none", track="sample"),
+    "plugin": Collector(ledger="plugin"),
+    "plugin, retrospective": Collector(ledger="plugin", gate="retrospective"),
+    "paper, prospective": Collector(ledger="paper"),
+    "paper, drawn": Collector(ledger="paper", design="target", track="sample"),
+    "closed, drawn": Collector(track="sample"),
+    "closed, drawn, unsafe": Collector(track="sample", **UNSAFE),
+    "no learning from the baseline": Collector(learn_from_baseline=False),
+    "exact without it": Collector(design="exact", learn_from_baseline=False, replan=1.3),
+    "no bonus": Collector(bonus=0.0),
+    "no bonus, each episode": Collector(bonus=0.0, replan=1.0),
+    "coverage": Collector(explore="coverage"),
+    "coverage by the clock": Collector(explore="coverage", explore_by_clock=True),
+    "own design": Collector(design=half_target, replan=1.3),
+    "own design, drawn": Collector(design=half_target, track="sample", replan=1.3),
+    "own design, all visits": Collector(design=half_target, track="all", **UNSAFE),
+    "estimated transitions": Collector(estimate="certainty-estimated"),
+    "importance": Collector(design="target", explore="none", track="sample", estimate="importance"),
+    "importance, tracked": Collector(estimate="importance"),
+    "exact, variances known": Collector(design="exact", knows=("variance",), replan=1.3),
+    "exact, constraint known": Collector(design="exact", knows=("constraint_mean",), replan=1.3),
+    "target, tracked": Collector(design="target", explore="none"),
+    "baseline, guarded": Collector(design="baseline", explore="none", track="sample"),
+    "all visits": Collector(track="all"),
+}
+
+
+@functools.cache
+def stochastic_graph():
+    mdp = random_graph(3, states=6, actions=3, horizon=4)
+    rng = np.random.default_rng(3)
+    return build(mdp, random_policy(rng, 6, 3), np.eye(3)[rng.integers(0, 3, 6)], rng)
+
+
+@functools.cache
+def discounted_tree():
+    mdp = random_tree(5, depth=4)
+    rng = np.random.default_rng(5)
+    return build(mdp, random_policy(rng, mdp.states, 2), random_policy(rng, mdp.states, 2), rng)
+
+
+@functools.cache
+def uneven_chain():
+    """Deterministic, with paths of several lengths: the boundary cannot come from the table."""
+    edges = [(0, 0, 1, 1.0), (1, 0, 2, 1.0), (1, 1, 3, 1.0), (2, 1, 4, 1.0)]
+    mdp = Mdp.from_edges(edges, 5, 2, 4, discount=0.8)
+    rng = np.random.default_rng(7)
+    return build(mdp, random_policy(rng, 5, 2), np.eye(2)[[0, 1, 1, 1, 0]], rng)
+
+
+def build(mdp, target, baseline, rng, constraint=None, promise=None):
+    shape = (mdp.states, mdp.actions)
+    reward = Gaussian(rng.random(shape), rng.random(shape))
+    constraint = constraint or Gaussian(0.3 + 0.6 * rng.random(shape), 0.01)
+    world = World(mdp, reward, constraint)
+    problem = Problem(
+        mdp,
+        target,
+        baseline,
+        alpha=0.3,
+        baseline_value=world.constraint_value(baseline),
+        constraint=promise or SubGaussian(0.1, 0.1, 1.0),
+    )
+    return Scenario("made", world, problem, 200)
+
+
+@pytest.mark.parametrize("model", [stochastic_graph, discounted_tree, uneven_chain])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_part_on_made_models(model, variant):
+    assert_equal(model(), VARIANTS[variant])
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_part_on_a_bandit(variant):
+    assert_equal(SCENARIOS["bandit"](actions=5), VARIANTS[variant])
+
+
+@pytest.mark.parametrize("collector", ["saver", "saver-opt", "safe-on-policy", "saver-paper"])
+def test_policies_that_depend_on_the_step(collector):
+    mdp, rng = random_tree(2, depth=3), np.random.default_rng(2)
+    target, baseline = random_policy(rng, 3, mdp.states, 2), random_policy(rng, 3, mdp.states, 2)
+    assert_equal(build(mdp, target, baseline, rng), collector)
+
+
+@pytest.mark.parametrize("collector", ["saver", "saver-opt", "safe-on-policy", "on-policy"])
+def test_other_laws_and_bounds(collector):
+    rng = np.random.default_rng(1)
+    mdp = random_graph(1, states=5, actions=2, horizon=3)
+    target, baseline = random_policy(rng, 5, 2), np.eye(2)[[0, 1, 0, 1, 0]]
+    coins = build(mdp, target, baseline, rng, Bernoulli(0.3 + 0.6 * rng.random((5, 2))), Bounded(0.0, 1.0))
+    assert_equal(coins, collector)
+    data = Empirical([[rng.random(rng.integers(1, 5)).tolist() for _ in range(2)] for _ in range(5)])
+    assert_equal(build(mdp, target, baseline, rng, data, Bounded(0.0, 1.0)), collector)
+    real = dataclasses.replace(coins, world=World(mdp, data, coins.world.constraint))
+    assert_equal(real, collector)
+
+
+def test_missing_actions():
+    available = np.array([[True, False, True], [True, True, True]])
+    P = np.zeros((2, 3, 2))
+    P[0, 0, 1] = 1.0
+    mdp = Mdp(P, 2, available=available)
+    rng = np.random.default_rng(4)
+    target = np.array([[0.4, 0.0, 0.6], [0.2, 0.3, 0.5]])
+    for collector in ("saver", "saver-opt", "uniform", "exact-oracle"):
+        assert_equal(build(mdp, target, np.eye(3)[[0, 1]], rng), collector)
+
+
+@pytest.mark.parametrize("checkpoints", [None, [], [1], [1, 2, 3], [149], list(range(1, 151))])
+def test_checkpoints_of_any_kind(checkpoints):
+    assert_equal(SCENARIOS["tree"](depth=3), "saver", checkpoints=checkpoints, runs=1)
+
+
+@pytest.mark.parametrize("episodes", [1, 2, 3, 10])
+def test_campaigns_that_are_hardly_begun(episodes):
+    for collector in ("saver", "saver-paper", "saver-opt", "on-policy"):
+        assert_equal(SCENARIOS["tree"](depth=2), collector, episodes=episodes, runs=3)
+
+
+def test_a_long_run_stays_equal():
+    # 3,000 decisions in which a rounding error could tip one over.
+    for name in ("bandit", "tree", "gridworld"):
+        assert_equal(SCENARIOS[name](), "saver", episodes=1500, runs=1)
+
+
+def test_threads_runs_and_order_do_not_matter():
+    asked = SCENARIOS["gridworld"](size=3)
+    one = simulate(asked, "saver-opt", episodes=200, runs=5, threads=1)
+    two = simulate(asked, "saver-opt", episodes=200, runs=8, threads=2)
+    for name in FIELDS:
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name)[:5])
+
+
+def test_streams_are_those_of_numpy():
+    seed = np.random.SeedSequence(11, spawn_key=(3, 1))
+    ours, theirs = stream(seed), np.random.default_rng(seed)
+    drawn = np.array([normal(ours) for _ in range(200_000)])
+    np.testing.assert_array_equal(drawn, theirs.standard_normal(200_000))
+    assert np.abs(drawn).max() > 4.2  # the tail was drawn from too
+    np.testing.assert_array_equal([uniform(ours) for _ in range(1000)], theirs.random(1000))
+
+
+def test_what_the_problem_refuses_is_refused_in_the_same_words():
+    asked = SCENARIOS["bandit"]()
+    bounded = dataclasses.replace(asked.problem, constraint=Bounded(0.0, 1.0))
+    broken = dataclasses.replace(asked, problem=bounded)  # normal noise leaves [0, 1]
+    messages = []
+    for engine in ("compiled", "reference"):
+        with pytest.raises(InvalidData, match=r"outside the declared bounds \[0, 1\]") as found:
+            simulate(broken, "saver", episodes=500, runs=1, engine=engine)
+        messages.append(str(found.value))
+    assert messages[0] == messages[1]
+
+
+def test_worlds_that_only_the_reference_knows_are_refused():
+    asked = SCENARIOS["tree"](depth=2)
+
+    class Heavy(Gaussian):
+        pass
+
+    own = dataclasses.replace(
+        asked, world=dataclasses.replace(asked.world, reward=Heavy(np.zeros((3, 2)), 1.0))
+    )
+    with pytest.raises(InvalidProblem, match=r"reward is a Heavy; .* use engine='reference'"):
+        simulate(own, "saver", episodes=10)
+    moved = Mdp(asked.world.mdp.transitions, 2, discount=0.5)
+    other = dataclasses.replace(asked, world=dataclasses.replace(asked.world, mdp=moved))
+    with pytest.raises(InvalidProblem, match="world and problem have different models"):
+        simulate(other, "saver", episodes=10)
+    assert simulate(other, "saver", episodes=10, runs=1, engine="reference").budget.shape[0] == 1
+
+
+def test_a_design_that_fails_fails_the_simulation():
+    def broken(statistics):
+        return np.full((1, 12), 2.0)
+
+    with pytest.raises(InvalidPolicy, match="the policy that the design returned"):
+        simulate(SCENARIOS["bandit"](), Collector(design=broken), episodes=100, runs=3)
