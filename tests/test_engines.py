@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 
+import numba
 import numpy as np
 import pytest
 from models import random_graph, random_policy, random_tree
@@ -194,10 +195,20 @@ def test_threads_runs_and_order_do_not_matter():
 def test_streams_are_those_of_numpy():
     seed = np.random.SeedSequence(11, spawn_key=(3, 1))
     ours, theirs = stream(seed), np.random.default_rng(seed)
-    drawn = np.array([normal(ours) for _ in range(200_000)])
+    drawn = normals(ours, 200_000)
     np.testing.assert_array_equal(drawn, theirs.standard_normal(200_000))
     assert np.abs(drawn).max() > 4.2  # the tail was drawn from too
-    np.testing.assert_array_equal([uniform(ours) for _ in range(1000)], theirs.random(1000))
+    np.testing.assert_array_equal(uniforms(ours, 1000), theirs.random(1000))
+
+
+@numba.njit
+def normals(words, count):
+    return np.array([normal(words) for _ in range(count)])
+
+
+@numba.njit
+def uniforms(words, count):
+    return np.array([uniform(words) for _ in range(count)])
 
 
 def test_what_the_problem_refuses_is_refused_in_the_same_words():

@@ -47,9 +47,17 @@ def loop(function: F) -> F:
     return _compiled(function, _nrt=False)
 
 
+def inner(function: F) -> F:
+    """`jit` for a function that only compiled code calls: without the wrapper, it compiles sooner."""
+    return _compiled(function, _nrt=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
 def inlined(function: F) -> F:
-    """`jit` for a part of a loop: always copied into its caller, so that wide arguments cost nothing."""
-    return _compiled(function, _nrt=False, forceinline=True)
+    """`loop` for a part of one: always copied into its caller, so that wide arguments cost nothing.
+
+    It can be called from compiled code only.
+    """
+    return _compiled(function, _nrt=False, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def _compiled(function: F, **options: Any) -> F:

@@ -156,7 +156,10 @@ def attainable(required: float, top: float) -> float:
 @jit
 def one_row(w: Any, mean: Any, allowed: Any, required: float) -> Any:
     """The exact design of the only decision, [A]."""
-    top = np.max(np.where(allowed, mean, -np.inf))
+    top = -np.inf
+    for a in range(len(w)):
+        if allowed[a]:
+            top = max(top, mean[a])
     return one_decision(w, mean, allowed, attainable(required, top))
 
 

@@ -22,23 +22,27 @@ def one_decision(w: Any, mean: Any, allowed: Any, required: float) -> Any:
 
     Even over the allowed actions if nothing costs; as close to `required` as can be if it is out of reach.
     """
-    n, top = 0, -np.inf
+    n, top, safest, costly = 0, -np.inf, 0, False
     costs, means, at = np.empty(len(w)), np.empty(len(w)), np.empty(len(w), dtype=np.int64)
     for a in range(len(w)):
         if allowed[a]:
             costs[n], means[n], at[n] = np.sqrt(w[a]), mean[a], a
-            top = max(top, mean[a])
+            costly = costly or w[a] > 0.0
+            if mean[a] > top:
+                top, safest = mean[a], a
             n += 1
     required = min(required, top)
     b = np.zeros(len(w))
-    b[at[:n]] = 1.0 / n
-    if np.any(costs[:n] > 0.0):
-        b[at[:n]] = one_state(costs[:n], means[:n], required)[0]
-    earned = np.sum(b[at[:n]] * means[:n])
+    part = one_state(costs[:n], means[:n], required)[0] if costly else np.full(n, 1.0 / n)
+    earned = 0.0
+    for i in range(n):
+        b[at[i]] = part[i]
+        earned += part[i] * means[i]
     if earned < required:
         share = min(1.0, (required - earned) / (top - earned))
-        b *= 1.0 - share
-        b[at[np.argmax(means[:n])]] += share
+        for a in range(len(w)):
+            b[a] *= 1.0 - share
+        b[safest] += share
     return b
 
 

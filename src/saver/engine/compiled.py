@@ -86,7 +86,7 @@ class Worker:
         """Run r from the beginning; return its worst true budget."""
         setting = self.setting
         self.sheets, self.drawing = setting.sheets, None
-        kernel.begin(setting.scene, setting.rules, self.run)
+        self.run.n[state.DONE] = kernel.NOTHING
         streams = setting.streams(r)
         while not stop.is_set():
             status = self.advance(out, streams, self.most)
@@ -198,9 +198,13 @@ def prepare(setting: Setting, checkpoints: Ints) -> None:
     folder = cache_folder()
     cached = folder is not None and any(Path(folder).rglob("kernel.advance-*.nbi"))
     if not cached and not kernel.advance.signatures:
-        print("saver: compiling the engine, once; this takes a minute", file=sys.stderr, flush=True)
+        print(
+            "saver: compiling the engine, once for this version; about half a minute",
+            file=sys.stderr,
+            flush=True,
+        )
     worker = Worker(setting)
     worker.sheets = setting.sheets
-    kernel.begin(setting.scene, setting.rules, worker.run)
+    worker.run.n[state.DONE] = kernel.NOTHING
     blank = (np.full(len(checkpoints), np.nan) for _ in RECORDED)
     worker.advance(Out(checkpoints, *blank), setting.streams(0), 0)

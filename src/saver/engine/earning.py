@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from saver._jit import inlined, jit
+from saver._jit import inlined, inner, jit
 from saver.engine.layout import DESIGN, EXPLORE, LATEST, PLUGIN, SAFE
 from saver.engine.parts import lower_bound
 from saver.engine.state import CONSTRAINT, COUNT, SINCE, TOTAL, UNCOUNTED, UNCOUNTED_EXPLORE
@@ -34,8 +34,8 @@ def bounded_value(scene: Any, rules: Any, run: Any, tracked: bool, steps: int, s
     A, r, total = scene.uniform.shape[1], run.reach, 0.0
     if tracked:
         for t in range(steps):
-            for j in range(r.layer[t], r.layer[t + 1]):
-                total += scene.factor[t] * r.mass[j] * bound_of(rules, run, r.state[j] * A + r.action[j])
+            for i in r.node[r.layer[t] : r.layer[t + 1]]:
+                total += scene.factor[t] * r.mass[i] * bound_of(rules, run, r.pair[i])
     else:
         for p in range(len(run.seen)):
             if sheets.weights[kind, p // A, p % A] > 0.0:
@@ -58,9 +58,9 @@ def keep_visits(
     A, r, sums = scene.uniform.shape[1], run.reach, rules.ledger in (LATEST, PLUGIN)
     if kind != SAFE and tracked:
         for t in range(steps):
-            for j in range(r.layer[t], r.layer[t + 1]):
-                p = r.state[j] * A + r.action[j]
-                run.visited[p] += scene.factor[t] * r.mass[j]
+            for i in r.node[r.layer[t] : r.layer[t + 1]]:
+                p = r.pair[i]
+                run.visited[p] += scene.factor[t] * r.mass[i]
                 if sums:
                     renew(rules, run, p)
     elif kind == EXPLORE:
@@ -83,7 +83,7 @@ def renew(rules: Any, run: Any, p: int) -> None:
     run.terms[p] = term
 
 
-@jit
+@inner
 def add_up(rules: Any, sheets: Any, run: Any) -> None:
     """The whole sum anew, so that rounding does not add up."""
     flush(sheets, run)

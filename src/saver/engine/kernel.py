@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from saver._jit import inlined, jit, loop
+from saver._jit import inlined, inner, loop
 from saver.engine import state
 from saver.engine.earning import boundary, bounded_value, budget_of, keep_visits
 from saver.engine.layout import (
@@ -39,6 +39,7 @@ from saver.engine.layout import (
 from saver.engine.onestep import stretch_one
 from saver.engine.parts import (
     act,
+    as_baseline,
     box_all,
     choose,
     draw,
@@ -48,6 +49,7 @@ from saver.engine.parts import (
     rate_all,
     reach,
     reached_sums,
+    sums_ahead,
 )
 from saver.engine.plans import plan
 from saver.engine.recording import record
@@ -59,22 +61,24 @@ from saver.safety.plays import second_moment
 from saver.safety.widths import side
 
 FINISHED, PAUSED, PLAN, CHECK, REFUSED = range(5)  # why the loop returned
-NEVER = 2**62
+NEVER, NOTHING = 2**62, -1  # a plan's number; episodes of a run that has not begun
 
 welford = inlined(moment_step)
 
 
-@jit
+@inner
 def begin(scene: Any, rules: Any, run: Any) -> None:
     """An empty campaign."""
     n = run.n
-    for zeros in (run.tracker.T, run.node_visits, run.seen):
-        zeros[:, :] = 0.0
-    for zeros in (run.visited, run.terms, run.moves, run.ends, run.f):
-        zeros[:] = 0.0
-    n[:] = 0
-    run.mark[:] = False
-    run.dirty_count[:] = 0
+    n.fill(0)
+    run.f.fill(0.0)
+    run.seen.fill(0.0)
+    run.tracker.T.fill(0.0)
+    run.node_visits.fill(0.0)
+    for zeros in (run.visited, run.terms, run.moves, run.ends):
+        zeros.fill(0.0)
+    run.mark.fill(False)
+    run.dirty_count.fill(0)
     run.f[state.WORST] = np.inf
     n[state.NEXT_PLAN] = NEVER if rules.plan == FIXED else 1
     n[state.ENOUGH] = 1
@@ -87,11 +91,11 @@ def begin(scene: Any, rules: Any, run: Any) -> None:
         states = scene.nodes.state if rules.explore_by_node else scene.every
         rate_all(run.tracker, 0, states, 0, scene.pairs, run.seen)
     if rules.boxed:
-        box_all(run.seen, rules.box, run.m, run.h)
+        box_all(run.seen, rules.box, run.box, run.h)
 
 
 @loop
-def advance(
+def advance(  # noqa: PLR0912  (every kind of event in one place)
     scene: Any, rules: Any, sheets: Any, run: Any, out: Any, acting: Any, world: Any, most: int
 ) -> Any:
     """Play on until the end, `most` episodes, or something that only the caller can do.
@@ -99,6 +103,8 @@ def advance(
     Between two events (a plan, a checkpoint, the end of exploration, the middle) episodes are all alike.
     """
     n, f, K = run.n, run.f, rules.episodes
+    if n[state.DONE] == NOTHING:
+        begin(scene, rules, run)
     last = min(K, n[state.DONE] + most)
     while n[state.DONE] < last:
         number = n[state.DONE] + 1
@@ -156,21 +162,26 @@ def stretch(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in register
     steps, centre, second = 0, 0.0, 0.0
     noise, floor = sheets.numbers[candidate, NOISE], sheets.numbers[candidate, FLOOR]
     worth, same = sheets.numbers[candidate, TRUE], sheets.flags[candidate, SAME] == 1
-    stale, fine = tracked, True
+    stale, fine, one_pass, width = tracked, True, tracked and rules.one_pass, 0.0
+    if one_pass:
+        noise, floor = scene.noise[len(scene.factor)], 0.0
     while k < until:
         # what the candidate would do
-        if stale:
-            steps, length, worth, same = reach(
-                scene, run.tracker.choice, first_row, by_node, sheets, run.reach
-            )
-            noise, floor, stale = scene.noise[steps], rules.floor * length, False
-        low = floor
+        choice = run.tracker.choice
+        if one_pass:
+            if stale:
+                same = as_baseline(scene, choice, first_row, by_node, sheets)
+            worth, centre, width, second = sums_ahead(scene, choice, first_row, by_node, run.box, run.reach)
+        elif stale:
+            steps, length, worth, same = reach(scene, choice, first_row, by_node, sheets, run.reach)
+            noise, floor = scene.noise[steps], rules.floor * length
+        stale, low = False, floor
         if rules.boxed and not same:
-            if tracked:
-                centre, width, second = reached_sums(scene, run.reach, steps, run.m, run.h)
-            else:
-                centre, width = drawn_sums(sheets.weights, candidate, run.m, run.h)
+            if not tracked:
+                centre, width = drawn_sums(sheets.weights, candidate, run.box)
                 second = second_moment(scene.nodes, sheets.behaviour[candidate], run.h)
+            elif not one_pass:
+                centre, width, second = reached_sums(scene, run.reach, steps, run.box)
             low = max(floor, centre - width)
 
         # whether it may be played
@@ -259,7 +270,7 @@ def walk(  # noqa: PLR0912  (every estimator and law in one pass over the steps)
             return 0.0, 0.0, 0
         gained += scene.factor[t] * c
         if rules.boxed:
-            guess += scene.factor[t] * run.m[s, a]
+            guess += scene.factor[t] * run.box[p, 0]
         if weighted:
             ratio *= scene.target_by_step[t if len(scene.target_by_step) > 1 else 0, s, a]
             weighed += scene.factor[t] * ratio * r
@@ -303,7 +314,8 @@ def learn(scene: Any, rules: Any, run: Any, kind: int, taken: int, learned: bool
         s, a = run.path[t, 0], run.path[t, 1]
         p = s * A + a
         if learned and rules.boxed:
-            run.m[s, a], run.h[s, a] = side(run.seen[p, COUNT], run.seen[p, CONSTRAINT], rules.box)
+            run.box[p, 0], run.box[p, 1] = side(run.seen[p, COUNT], run.seen[p, CONSTRAINT], rules.box)
+            run.h[s, a] = run.box[p, 1]
         if explores:
             row = scene.slot[t, s] if rules.explore_by_node else s
             T[row, a] += 1.0

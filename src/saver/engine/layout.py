@@ -59,6 +59,7 @@ class Scene(NamedTuple):
     target_by_step: Floats  # [L or 1, S, A]
     uniform: Floats  # [S, A]
     every: Ints  # the states
+    safe_nodes: Ints  # where the baseline goes
 
 
 class Rules(NamedTuple):
@@ -100,6 +101,7 @@ class Rules(NamedTuple):
     unit: float  # the proxy of an episode of full length
     table: Floats  # the boundary after j of these
     one_step: bool  # `onestep` applies
+    one_pass: bool  # `sums_ahead` applies: no policy ends early for sure, and V(b; floor) is 0
     known_variance: Floats  # [S, A], floored; empty where it is learned
     known_constraint: Floats  # [S, A]; empty where it is learned
 
@@ -156,6 +158,7 @@ def lay_scene(scenario: Scenario, campaign: Campaign) -> tuple[Scene, tuple[int,
         np.array(problem.target.reshape(-1, mdp.states, mdp.actions)),
         mdp.uniform.copy(),
         np.arange(mdp.states),
+        np.flatnonzero(campaign._baseline.flow.sum(axis=1)),
     )
     return scene, (r_kind, c_kind)
 
@@ -266,6 +269,7 @@ def lay_rules(campaign: Campaign, truth: Truth, scene: Scene, laws: tuple[int, i
         and not bounded
         and not np.any((problem.baseline > 0) & (problem.baseline < 1))
         and _plan_kind(campaign, tracked) != OUTSIDE,
+        one_pass=boxed and promise.floor == 0 and _never_ends_early(problem.mdp),
         known_variance=empty if known.variance is None else floored(known.variance),
         known_constraint=empty if known.constraint_mean is None else np.array(known.constraint_mean),
     )
@@ -280,6 +284,14 @@ def _plan_kind(campaign: Campaign, tracked: bool) -> int:
     if drawing.planner is not None and drawing.planner.only_state is not None and tracked:
         return ONE
     return OUTSIDE
+
+
+def _never_ends_early(mdp: Mdp) -> bool:
+    """Whether every policy may last all steps, and half of the states can be met at most steps."""
+    early = np.unique(np.concatenate(mdp.layers[: mdp.horizon - 1])) if mdp.horizon > 1 else np.zeros(0, int)
+    rows = mdp.pairs(early)[mdp.available[early].ravel()]
+    goes_on = len(mdp.layers) == mdp.horizon and bool(np.all(np.diff(mdp.flow.indptr)[rows] > 0))
+    return goes_on and 2 * sum(map(len, mdp.layers)) > mdp.horizon * int(mdp.reachable.sum())
 
 
 def _same_model(one: Mdp, two: Mdp) -> bool:

@@ -1,7 +1,7 @@
-"""The loop of `kernel.stretch` for episodes of one step from one state: bandits, where every nanosecond counts.
+"""The loop of `kernel.stretch` for bandits: one step from one state, where every nanosecond counts.
 
-It serves tracked designs behind the certified ledger or behind none, whose candidate is one action: no path to
-follow, no flow to evaluate. What it gives is what `kernel.stretch` would give.
+It serves tracked designs behind the certified ledger or behind none. The candidate is one action: there is no
+path to follow and no flow to evaluate. What it gives is what `kernel.stretch` would give.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ welford = inlined(moment_step)
 
 
 @inlined
-def stretch_one(
+def stretch_one(  # noqa: PLR0915  (one loop whose numbers stay in registers)
     scene: Any, rules: Any, sheets: Any, run: Any, candidate: int, until: int, world: Any
 ) -> None:
     """Episodes up to number `until`, each a `candidate` or the baseline."""

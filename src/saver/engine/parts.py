@@ -6,11 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from saver._jit import inlined, jit
+from saver._jit import inlined, inner, jit
 from saver.engine.layout import BY_NODE, COIN, FIRST, NORMAL, RANDOM, SAFE, WEIGHT, WORTH
 from saver.engine.state import CONSTRAINT, COUNT
 from saver.engine.streams import normal, uniform
 from saver.safety.widths import side
+
+
+@inlined
+def place(i: int) -> Any:
+    """An index known not to be negative: compiled code then spends nothing on counting from the end."""
+    return np.uint64(i)
 
 
 @inlined
@@ -82,77 +88,138 @@ def rate_all(tracker: Any, begin: int, states: Any, enough: int, pairs: Any, see
 
 @inlined
 def reach(scene: Any, choice: Any, first_row: int, by_node: bool, sheets: Any, r: Any) -> Any:
-    """Where the tracked policy goes, step by step: fill the entries (state, action, probability) of `r`.
+    """Where the tracked policy goes, step by step: list the nodes of `r`, with their pair and probability.
 
-    Return the number of steps, the expected discounted steps, V_c, and whether the baseline goes there too.
+    Once it went to more than half of all nodes the list holds all, some with probability 0: then it need not
+    be made again. Return the number of steps, the expected discounted steps, V_c, and whether the baseline
+    goes there too.
     """
-    nodes, A, L = scene.nodes, scene.uniform.shape[1], len(scene.factor)
-    n, begin, steps, length, value = len(scene.start), 0, 0, 0.0, 0.0
+    nodes, A, L = scene.nodes, scene.uniform.shape[1], len(scene.slot)
+    n, begin, steps, length, value = 0, 0, 0, 0.0, 0.0
     same = sheets.flags[SAFE, RANDOM] == 0
-    for i in range(n):
-        r.state[i], r.mass[i] = scene.start[i], scene.start_chance[i]
+    safe_first, safe_by_node = sheets.flags[SAFE, FIRST], sheets.flags[SAFE, BY_NODE] == 1
+    full = r.size[0] == len(nodes.state)
+    for j in range(r.size[0]):
+        r.mass[r.node[j]] = 0.0
+    for i in range(len(scene.start)):
+        r.node[n] = scene.slot[0, scene.start[i]]
+        r.mass[r.node[n]] = scene.start_chance[i]
+        n += 1
     for t in range(L):
-        end = n
-        if begin == end:
-            break
-        r.layer[t], steps = begin, t + 1
+        end, factor, alive = nodes.layer[t + 1] if full else n, scene.factor[t], False
         for j in range(begin, end):
-            s, mass = r.state[j], r.mass[j]
-            a = choice[first_row + (scene.slot[t, s] if by_node else s)]
+            i = r.node[j]
+            s, mass = nodes.state[i], r.mass[i]
+            a = choice[first_row + (i if by_node else s)]
             p = s * A + a
-            r.action[j] = a
-            length += scene.factor[t] * mass
-            value += scene.factor[t] * mass * scene.pairs[p, WORTH]
-            safe = sheets.flags[SAFE, FIRST] + (scene.slot[t, s] if sheets.flags[SAFE, BY_NODE] else s)
-            same = same and sheets.sure[safe] == a
+            r.pair[i] = p
+            alive = alive or mass > 0.0
+            length += factor * mass
+            value += factor * mass * scene.pairs[p, WORTH]
+            same = same and (sheets.sure[safe_first + (i if safe_by_node else s)] == a or mass == 0.0)
             if t + 1 < L:
-                for e in range(nodes.indptr[p], nodes.indptr[p + 1]):
-                    following = nodes.indices[e]
-                    q = r.place[following]
-                    if q < end or q >= n or r.state[q] != following:
-                        q = n
-                        r.place[following] = q
-                        r.state[q], r.mass[q] = following, 0.0
+                for e in range(place(nodes.indptr[p]), place(nodes.indptr[p + 1])):
+                    q, x = place(scene.slot[t + 1, place(nodes.indices[e])]), mass * nodes.data[e]
+                    if not full and r.mass[q] == 0.0 and x > 0.0:
+                        r.node[n] = q
                         n += 1
-                    r.mass[q] += mass * nodes.data[e]
-        begin = end
-    r.layer[steps] = n
+                    r.mass[q] += x
+        if not alive:
+            break
+        r.layer[t], begin, steps = begin, end, t + 1
+    r.layer[steps] = begin
+    r.size[0] = len(nodes.state) if full else n
+    if not full and 2 * n > len(nodes.state):
+        for i in range(len(nodes.state)):
+            s = nodes.state[i]
+            r.node[i], r.pair[i] = i, s * A + choice[first_row + (i if by_node else s)]
+        r.size[0] = len(nodes.state)
+        for t in range(steps + 1):
+            r.layer[t] = nodes.layer[t]
     return steps, length, value, same
 
 
 @inlined
-def reached_sums(scene: Any, r: Any, steps: int, m: Any, h: Any) -> Any:
+def reached_sums(scene: Any, r: Any, steps: int, box: Any) -> Any:
     """V(b; m), V(b; h) and E_b[(sum_t discount^t h)^2] of the policy in `r`."""
-    nodes, A = scene.nodes, scene.uniform.shape[1]
+    nodes = scene.nodes
     centre, width = 0.0, 0.0
     for t in range(steps - 1, -1, -1):
-        here, there = 2 * (t % 2), 2 * ((t + 1) % 2)
         factor = scene.factor[t]
         for j in range(r.layer[t], r.layer[t + 1]):
-            s, a = r.state[j], r.action[j]
-            centre += factor * r.mass[j] * m[s, a]
-            width += factor * r.mass[j] * h[s, a]
-            now, ahead, square = factor * h[s, a], 0.0, 0.0
+            i = place(r.node[j])
+            p, mass = place(r.pair[i]), factor * r.mass[i]
+            m, h = box[p, 0], box[p, 1]
+            centre += mass * m
+            width += mass * h
+            now, ahead, square = factor * h, 0.0, 0.0
             if t + 1 < steps:
-                for e in range(nodes.indptr[s * A + a], nodes.indptr[s * A + a + 1]):
-                    ahead += nodes.data[e] * r.ahead[there, nodes.indices[e]]
-                    square += nodes.data[e] * r.ahead[there + 1, nodes.indices[e]]
-            r.ahead[here, s] = now + ahead
-            r.ahead[here + 1, s] = now * now + 2.0 * now * ahead + square
+                for e in range(place(nodes.indptr[p]), place(nodes.indptr[p + place(1)])):
+                    q = place(scene.slot[t + 1, place(nodes.indices[e])])
+                    ahead += nodes.data[e] * r.ahead[q, 2]
+                    square += nodes.data[e] * r.ahead[q, 3]
+            r.ahead[i, 2] = now + ahead
+            r.ahead[i, 3] = now * now + 2.0 * now * ahead + square
     second = 0.0
     for i in range(len(scene.start)):
-        second += scene.start_chance[i] * r.ahead[1, scene.start[i]]
+        second += scene.start_chance[i] * r.ahead[scene.slot[0, scene.start[i]], 3]
     return centre, width, second
 
 
 @inlined
-def drawn_sums(weights: Any, kind: int, m: Any, h: Any) -> Any:
+def sums_ahead(scene: Any, choice: Any, first_row: int, by_node: bool, box: Any, r: Any) -> Any:
+    """V_c, V(b; m), V(b; h) and E_b[(sum_t discount^t h)^2] of the tracked policy, in one pass from the end.
+
+    Goes through every node: for graphs where most policies go nearly everywhere.
+    """
+    nodes, A, L = scene.nodes, place(scene.uniform.shape[1]), len(scene.slot)
+    worth, centre, width, second = 0.0, 0.0, 0.0, 0.0
+    for t in range(L - 1, -1, -1):
+        factor, last = scene.factor[t], t + 1 == L
+        for j in range(nodes.layer[t], nodes.layer[t + 1]):
+            i = place(j)
+            s = place(nodes.state[i])
+            p = s * A + place(choice[place(first_row) + (i if by_node else s)])
+            w, m, h, square = 0.0, 0.0, 0.0, 0.0
+            if not last:
+                for e in range(place(nodes.indptr[p]), place(nodes.indptr[p + place(1)])):
+                    q, x = place(scene.slot[t + 1, place(nodes.indices[e])]), nodes.data[e]
+                    w += x * r.ahead[q, 0]
+                    m += x * r.ahead[q, 1]
+                    h += x * r.ahead[q, 2]
+                    square += x * r.ahead[q, 3]
+            now = factor * box[p, 1]
+            r.ahead[i, 0] = factor * scene.pairs[p, WORTH] + w
+            r.ahead[i, 1] = factor * box[p, 0] + m
+            r.ahead[i, 2] = now + h
+            r.ahead[i, 3] = now * now + 2.0 * now * h + square
+    for i in range(len(scene.start)):
+        q, x = scene.slot[0, scene.start[i]], scene.start_chance[i]
+        worth += x * r.ahead[q, 0]
+        centre += x * r.ahead[q, 1]
+        width += x * r.ahead[q, 2]
+        second += x * r.ahead[q, 3]
+    return worth, centre, width, second
+
+
+@inlined
+def as_baseline(scene: Any, choice: Any, first_row: int, by_node: bool, sheets: Any) -> Any:
+    """Whether the tracked policy agrees with the baseline wherever the baseline goes."""
+    for i in scene.safe_nodes:
+        s = scene.nodes.state[i]
+        safe = sheets.sure[sheets.flags[SAFE, FIRST] + (i if sheets.flags[SAFE, BY_NODE] else s)]
+        if choice[first_row + (i if by_node else s)] != safe:
+            return False
+    return sheets.flags[SAFE, RANDOM] == 0
+
+
+@inlined
+def drawn_sums(weights: Any, kind: int, box: Any) -> Any:
     """V(b; m) and V(b; h) of the policy that this kind of episode is drawn from."""
-    centre, width = 0.0, 0.0
-    for s in range(m.shape[0]):
-        for a in range(m.shape[1]):
-            centre += weights[kind, s, a] * m[s, a]
-            width += weights[kind, s, a] * h[s, a]
+    centre, width, A = 0.0, 0.0, weights.shape[2]
+    for p in range(len(box)):
+        centre += weights[kind, p // A, p % A] * box[p, 0]
+        width += weights[kind, p // A, p % A] * box[p, 1]
     return centre, width
 
 
@@ -162,12 +229,13 @@ def lower_bound(T: float, mean: float, scale: float, width: float, floor: float)
     return max(mean - scale * (width / np.sqrt(T)), floor) if T > 0.0 else floor
 
 
-@jit
-def box_all(seen: Any, numbers: Any, m: Any, h: Any) -> None:
+@inner
+def box_all(seen: Any, numbers: Any, box: Any, h: Any) -> None:
     """The certificate's box for every pair."""
-    A = m.shape[1]
+    A = h.shape[1]
     for p in range(len(seen)):
-        m[p // A, p % A], h[p // A, p % A] = side(seen[p, COUNT], seen[p, CONSTRAINT], numbers)
+        box[p, 0], box[p, 1] = side(seen[p, COUNT], seen[p, CONSTRAINT], numbers)
+        h[p // A, p % A] = box[p, 1]
 
 
 @inlined

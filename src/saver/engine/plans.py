@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from saver._jit import inlined, jit
+from saver._jit import inlined, inner
 from saver.collect.planning import SMALLEST_VARIANCE, one_row
 from saver.design.closed import spread_over
 from saver.engine.layout import DAG, TREE, WEIGHT
@@ -43,7 +43,7 @@ def plan(scene: Any, rules: Any, run: Any) -> None:
     rate_all(run.tracker, rules.first_row, scene.every, n[ENOUGH], scene.pairs, run.seen)
 
 
-@jit
+@inner
 def believe(rules: Any, run: Any) -> None:
     """The believed variance of every pair, none below a millionth of the largest."""
     S, A = run.variance.shape
@@ -95,7 +95,7 @@ def replan_tree(scene: Any, rules: Any, run: Any) -> None:
         run.dirty_count[t] = 0
 
 
-@jit
+@inner
 def plan_one(scene: Any, rules: Any, run: Any, b: Any) -> None:
     """The exact design of the only decision."""
     only, A = scene.nodes.state[0], run.variance.shape[1]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from saver._jit import jit
+from saver._jit import inner
 from saver.engine.earning import budget_of, flush
 from saver.engine.layout import CERTAINTY, CERTIFIED, IMPORTANCE, NO_LEDGER, R_MEAN, R_VARIANCE, WEIGHT
 from saver.engine.parts import lower_bound
@@ -29,7 +29,7 @@ from saver.engine.state import (
 ALMOST = math.nextafter(1.0, 0.0)
 
 
-@jit
+@inner
 def record(scene: Any, rules: Any, sheets: Any, run: Any, out: Any, budget: float) -> None:
     """Write one column of `out`; an estimate with estimated transitions is left to the caller."""
     n, f, at = run.n, run.f, run.n[POINT]
@@ -47,7 +47,7 @@ def record(scene: Any, rules: Any, sheets: Any, run: Any, out: Any, budget: floa
         out.estimates[at] = f[WEIGHTED_MEAN]
 
 
-@jit
+@inner
 def plugin_sum(rules: Any, run: Any) -> Any:
     """What the sample means make of the expected visits."""
     total = 0.0
@@ -57,7 +57,7 @@ def plugin_sum(rules: Any, run: Any) -> Any:
     return total
 
 
-@jit
+@inner
 def share_seen(pairs: Any, seen: Any) -> Any:
     """`covered_share`."""
     total, found, missing = 0.0, 0.0, False
@@ -70,7 +70,7 @@ def share_seen(pairs: Any, seen: Any) -> Any:
     return min(found / total, ALMOST) if missing else 1.0
 
 
-@jit
+@inner
 def certain(pairs: Any, seen: Any, means: Any, column: int) -> Any:
     """sum c mean over the seen pairs, divided by the share of the weight they cover."""
     covered, total = share_seen(pairs, seen), 0.0
@@ -82,7 +82,7 @@ def certain(pairs: Any, seen: Any, means: Any, column: int) -> Any:
     return total
 
 
-@jit
+@inner
 def conditional(pairs: Any, seen: Any, value: float) -> Any:
     """`Truth.conditional_mse`."""
     covered, noise = share_seen(pairs, seen), 0.0

@@ -56,12 +56,12 @@ class Tracker(NamedTuple):
 class Reach(NamedTuple):
     """Where one policy goes."""
 
-    state: Ints  # [entries]
-    action: Ints
-    mass: Floats
-    layer: Ints  # [L + 1], where each step's entries begin
-    place: Ints  # [S], the entry of a state
-    ahead: Floats  # moments of what is ahead, [4, S]: two for even and two for odd steps
+    size: Ints  # [1], the number of nodes it can be in
+    node: Ints  # these, step by step
+    layer: Ints  # [L + 1], where each step's begin in `node`
+    pair: Ints  # [nodes]
+    mass: Floats  # [nodes], 0 where it cannot be
+    ahead: Floats  # [nodes, 4], sums of what is ahead: worth, midpoints, half-lengths and their square
 
 
 class Run(NamedTuple):
@@ -72,8 +72,8 @@ class Run(NamedTuple):
     seen: Floats  # [pairs, 4]: count, mean and squares of rewards, mean of constraints
     tracker: Tracker
     node_visits: Floats  # [nodes, A], of tracked episodes, for designs made outside
-    m: Floats  # the box, [S, A]
-    h: Floats
+    box: Floats  # [pairs, 2]: midpoints and half-lengths
+    h: Floats  # the half-lengths again, [S, A]
     visited: Floats  # expected, [pairs]
     terms: Floats  # visited times lower bound, [pairs]
     moves: Floats  # [edges]
@@ -105,12 +105,12 @@ def new_run(scene: Scene, rules: Rules, rows: Floats) -> Run:
     L, nodes, ints, pairs = len(scene.factor), len(scene.nodes.state), np.int64, S * A
     outside, estimated = rules.plan == OUTSIDE and rules.tracked, rules.estimate == ESTIMATED
     reach = Reach(
-        np.zeros(nodes + 1, dtype=ints),
-        np.zeros(nodes + 1, dtype=ints),
-        np.zeros(nodes + 1),
+        np.zeros(1, dtype=ints),
+        np.zeros(nodes, dtype=ints),
         np.zeros(L + 1, dtype=ints),
-        np.zeros(S, dtype=ints),
-        np.zeros((4, S)),
+        np.zeros(nodes, dtype=ints),
+        np.zeros(nodes),
+        np.zeros((nodes, 4)),
     )
     return Run(
         n=np.zeros(INTEGERS, dtype=ints),
@@ -118,7 +118,7 @@ def new_run(scene: Scene, rules: Rules, rows: Floats) -> Run:
         seen=np.zeros((pairs, 4)),
         tracker=Tracker.of(rows),
         node_visits=np.zeros((nodes if outside else 0, A)),
-        m=np.zeros((S, A)),
+        box=np.zeros((pairs, 2)),
         h=np.zeros((S, A)),
         visited=np.zeros(pairs if rules.keeps_visits else 0),
         terms=np.zeros(pairs if rules.keeps_visits else 0),

@@ -1,7 +1,7 @@
 """NumPy's PCG64 and its normal numbers inside compiled code: the same stream, without the calls.
 
-A stream is four 64-bit words: the high and the low half of the state, and of the increment. PCG64 is O'Neill's
-XSL-RR generator (HMC-CS-2014-0905); the normals are the ziggurat of NumPy's `Generator.standard_normal`, with
+A stream is four 64-bit words: the high and the low half of the state, and of the increment. PCG64 is the
+XSL-RR generator of O'Neill (HMC-CS-2014-0905); normals are the ziggurat of `Generator.standard_normal`, with
 the tables that numba ships for it.
 """
 

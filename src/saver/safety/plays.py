@@ -90,4 +90,7 @@ def second_moment(nodes: Any, b: Any, h: Any) -> Any:
             one_here[s], two_here[s] = first, second
         one, one_here = one_here, one
         two, two_here = two_here, two
-    return np.sum(nodes.start * np.where(nodes.start > 0, two, 0.0))
+    total = 0.0
+    for i in range(nodes.layer[1]):
+        total += nodes.start[nodes.state[i]] * two[nodes.state[i]]
+    return total
