@@ -27,8 +27,12 @@ test: $(READY)
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2 --dist worksteal
 
-bench: $(READY)
+bench: $(VENV)/.peers
 	$(BIN)/python benchmarks/run.py
+
+$(VENV)/.peers: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,peers]"
+	@touch $@
 
 format: $(READY)
 	$(BIN)/ruff format .

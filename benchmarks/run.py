@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 
+import engine
 import exact
 import promise
 import scale
 
-BENCHMARKS = {"scale": scale.table, "exact": exact.table, "promise": promise.table}
+BENCHMARKS = {"engine": engine.table, "scale": scale.table, "exact": exact.table, "promise": promise.table}
 
 
 def main() -> None:

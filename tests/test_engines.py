@@ -2,6 +2,11 @@
 
 import dataclasses
 import functools
+import signal
+import subprocess
+import sys
+import time
+import tracemalloc
 
 import numba
 import numpy as np
@@ -247,3 +252,43 @@ def test_a_design_that_fails_fails_the_simulation():
 
     with pytest.raises(InvalidPolicy, match="the policy that the design returned"):
         simulate(SCENARIOS["bandit"](), Collector(design=broken), episodes=100, runs=3)
+
+
+LONG = """
+import sys, saver
+asked = saver.SCENARIOS["gridworld"]()
+saver.simulate(asked, "saver", episodes=10, runs=1)
+print("ready", flush=True)
+saver.simulate(asked, "saver", episodes=3_000_000, runs=100, checkpoints=[]).save(sys.argv[1])
+"""
+
+
+def test_ctrl_c_ends_at_once_and_leaves_nothing_behind(tmp_path):
+    command = [sys.executable, "-c", LONG, str(tmp_path / "runs.npz")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        _, told = process.communicate(timeout=60)
+    assert time.monotonic() - began < 20
+    assert told.rstrip().endswith("KeyboardInterrupt")
+    assert process.returncode != 0
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_new_process_finds_the_compiled_loop():
+    simulate(SCENARIOS["bandit"](), "saver", episodes=10, runs=1)
+    code = "import saver; saver.simulate(saver.SCENARIOS['bandit'](), 'saver', episodes=10, runs=1)"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "compiling" not in told.stderr
+
+
+def test_memory_is_bounded_by_the_checkpoints():
+    # 3,000 runs of 2,000 rounds: results of 3,000 x 2 numbers each, not of 6,000,000.
+    tracemalloc.start()
+    found = simulate(SCENARIOS["bandit"](), "saver", episodes=2000, runs=3000, checkpoints=[1000], threads=1)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found.estimates.shape == (3000, 2)
+    assert peak < 5e6

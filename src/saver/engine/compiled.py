@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
+import queue
 import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from saver.collect import Campaign, Collector
 from saver.collect.planning import Statistics, believed_variance
 from saver.engine import kernel, state
 from saver.engine.earning import flush
-from saver.engine.layout import OUTSIDE, RANDOM, lay_rules, lay_scene, lay_sheets, rows_of
+from saver.engine.layout import ESTIMATED, OUTSIDE, RANDOM, lay_rules, lay_scene, lay_sheets, rows_of
 from saver.engine.parts import rate_all
 from saver.engine.reference import RECORDED, Truth, knowledge_of, run_once
 from saver.engine.state import CONSTRAINT, COUNT, MEAN, SQUARES, Out, Tracker, new_run
@@ -31,7 +32,7 @@ from saver.problem.moments import Moments
 from saver.problem.seeds import child_seed
 from saver.problem.statement import Scenario
 
-STEPS = 2_000_000  # between two looks at whether to stop
+STEPS, MANY = 2_000_000, 64  # steps and runs between two looks at whether to stop
 
 
 class Setting:
@@ -65,13 +66,17 @@ class Setting:
         )
         self.sheets = lay_sheets(campaign, truth, self.policies)
         self.acts = bool(self.sheets.flags[:, RANDOM].any()) or (rules.plan == OUTSIDE and not rules.tracked)
+        steps = episodes * problem.mdp.horizon
+        alone = rules.plan != OUTSIDE and rules.estimate != ESTIMATED  # the loop needs no help
+        self.batch = min(MANY, STEPS // steps) if alone else 0  # runs at a time; 0: one, with pauses
+        self.lock = threading.Lock()  # users' designs and remembered plays are for one thread at a time
         self.explore = rows_of(stage, explore)[: rules.first_row]
         self.rows = np.concatenate([self.explore, rows_of(stage, design)])
 
-    def streams(self, r: int) -> tuple[Any, Any]:
-        """The streams of run r: for acting, only where something is drawn, and for the world."""
-        world = stream(child_seed(self.seed, r, 1))
-        return stream(child_seed(self.seed, r, 0)) if self.acts else world, world
+    def streams(self, rows: range) -> tuple[Any, Any]:
+        """The streams of these runs, [runs, 4]: for acting, if anything is drawn there, and the world's."""
+        world = np.array([stream(child_seed(self.seed, r, 1)) for r in rows])
+        return np.array([stream(child_seed(self.seed, r, 0)) for r in rows]) if self.acts else world, world
 
 
 class Worker:
@@ -81,32 +86,33 @@ class Worker:
         self.setting = setting
         self.run = new_run(setting.scene, setting.rules, setting.rows)
         self.most = max(1, STEPS // len(setting.scene.factor))
+        self.sheets, self.drawing = setting.sheets, setting.campaign._drawing
 
-    def play(self, r: int, out: Out, stop: threading.Event) -> float:
-        """Run r from the beginning; return its worst true budget."""
-        setting = self.setting
-        self.sheets, self.drawing = setting.sheets, None
+    def play(self, rows: range, out: Out, worst: Floats, stop: threading.Event) -> None:
+        """These runs from the beginning; `out` and `worst` have one row for each."""
+        s = self.setting
+        self.sheets, self.drawing = s.sheets, s.campaign._drawing.fresh()
+        acting, world = s.streams(rows)
+        if s.batch:
+            done = kernel.play_all(s.scene, s.rules, s.sheets, self.run, out, acting, world, worst)
+            if done < len(rows):
+                self._explain(rows[done], out.checkpoints)
+            return
+        row = Out(out.checkpoints, *(kept[0] for kept in out[1:]))
         self.run.n[state.DONE] = kernel.NOTHING
-        streams = setting.streams(r)
         while not stop.is_set():
-            status = self.advance(out, streams, self.most)
-            if status == kernel.FINISHED:
-                break
+            status = kernel.advance(
+                s.scene, s.rules, self.sheets, self.run, row, acting[0], world[0], self.most
+            )
             if status == kernel.PLAN:
                 self._plan()
             elif status == kernel.CHECK:
-                out.estimates[self.run.n[state.POINT] - 1] = self._estimate()
-                if self.run.n[state.DONE] == setting.episodes:
-                    break
+                row.estimates[self.run.n[state.POINT] - 1] = self._estimate()
             elif status == kernel.REFUSED:
-                self._explain(r, out.checkpoints)
-        return float(self.run.f[state.WORST])
-
-    def advance(self, out: Out, streams: tuple[Any, Any], most: int) -> int:
-        """Play on; return why the loop stopped."""
-        s = self.setting
-        status: int = kernel.advance(s.scene, s.rules, self.sheets, self.run, out, *streams, most)
-        return status
+                self._explain(rows[0], out.checkpoints)
+            if self.run.n[state.DONE] == s.episodes:
+                break
+        worst[0] = self.run.f[state.WORST]
 
     def _moments(self) -> tuple[Moments, Moments]:
         shape, seen = self.setting.scene.uniform.shape, self.run.seen
@@ -117,19 +123,18 @@ class Worker:
     def _plan(self) -> None:
         """A design that only Python can make: the exact one, or a user's."""
         s, run = self.setting, self.run
-        if self.drawing is None:
-            self.drawing = s.campaign._drawing.fresh()
         number = int(run.n[state.DONE]) + 1
         problem, known, (rewards, constraints) = s.scenario.problem, s.campaign._knowledge, self._moments()
-        policy = self.drawing.draw(
-            Statistics.of(problem, known, number, rewards, constraints),
-            believed_variance(problem, s.collector, known, s.episodes, rewards),
-        )
+        statistics = Statistics.of(problem, known, number, rewards, constraints)
+        variance = believed_variance(problem, s.collector, known, s.episodes, rewards)
+        with s.lock if callable(s.collector.design) else nullcontext():
+            policy = self.drawing.draw(statistics, variance)
         run.n[state.NEXT_PLAN] = max(number + 1, math.ceil(number * s.collector.replan))
         if not s.rules.tracked:
             flush(self.sheets, run)
             explore, _, baseline = s.policies
-            self.sheets = lay_sheets(s.campaign, s.truth, (explore, policy, baseline))
+            with s.lock:
+                self.sheets = lay_sheets(s.campaign, s.truth, (explore, policy, baseline))
             return
         nodes, begin, by_node = s.scene.nodes, s.rules.first_row, policy.ndim == 3
         tracker = Tracker.of(np.concatenate([s.explore, rows_of(s.campaign._stage, policy)]))
@@ -158,21 +163,26 @@ class Worker:
 
 
 def run_compiled(
-    setting: Setting, checkpoints: Ints, runs: int, threads: int, tick: Callable[[], None]
+    setting: Setting, checkpoints: Ints, runs: int, threads: int, tick: Callable[[int], None]
 ) -> tuple[dict[str, Floats], Floats]:
-    """All runs; `tick` is called once for each that is done."""
+    """All runs; `tick` is told how many were done."""
     kept = {name: np.full((runs, len(checkpoints)), np.nan) for name in RECORDED}
     worst = np.full(runs, np.nan)
-    stop, turn, finished = threading.Event(), itertools.count(), threading.Semaphore(0)
+    stop, finished = threading.Event(), queue.SimpleQueue[int]()
+    size = max(1, min(setting.batch, -(-runs // threads)))
+    turns = iter([range(first, min(first + size, runs)) for first in range(0, runs, size)])
     prepare(setting, checkpoints)
 
     def work() -> None:
         worker = Worker(setting)
         try:
-            while (r := next(turn)) < runs and not stop.is_set():
-                out = Out(checkpoints, *(kept[name][r] for name in RECORDED))
-                worst[r] = worker.play(r, out, stop)
-                finished.release()
+            for rows in turns:
+                if stop.is_set():
+                    break
+                block = slice(rows.start, rows.stop)
+                out = Out(checkpoints, *(kept[name][block] for name in RECORDED))
+                worker.play(rows, out, worst[block], stop)
+                finished.put(len(rows))
         except BaseException:
             stop.set()
             raise
@@ -183,8 +193,8 @@ def run_compiled(
             pending = set(futures)
             while pending:
                 _, pending = wait(pending, timeout=0.1, return_when=FIRST_EXCEPTION)
-                while finished.acquire(blocking=False):
-                    tick()
+                while not finished.empty():
+                    tick(finished.get())
         except BaseException:
             stop.set()
             raise
@@ -196,15 +206,13 @@ def run_compiled(
 def prepare(setting: Setting, checkpoints: Ints) -> None:
     """Load the loop, or compile it and say so."""
     folder = cache_folder()
-    cached = folder is not None and any(Path(folder).rglob("kernel.advance-*.nbi"))
-    if not cached and not kernel.advance.signatures:
+    cached = folder is not None and any(Path(folder).rglob("kernel.play_all-*.nbi"))
+    if not cached and not getattr(kernel.play_all, "signatures", ()):
         print(
             "saver: compiling the engine, once for this version; about half a minute",
             file=sys.stderr,
             flush=True,
         )
-    worker = Worker(setting)
-    worker.sheets = setting.sheets
-    worker.run.n[state.DONE] = kernel.NOTHING
-    blank = (np.full(len(checkpoints), np.nan) for _ in RECORDED)
-    worker.advance(Out(checkpoints, *blank), setting.streams(0), 0)
+    blank = Out(checkpoints, *(np.full((0, len(checkpoints)), np.nan) for _ in RECORDED))
+    worker, streams = Worker(setting), setting.streams(range(1))
+    kernel.play_all(setting.scene, setting.rules, setting.sheets, worker.run, blank, *streams, np.zeros(0))

@@ -53,7 +53,7 @@ from saver.engine.parts import (
 )
 from saver.engine.plans import plan
 from saver.engine.recording import record
-from saver.engine.state import CONSTRAINT, COUNT, MEAN, SQUARES
+from saver.engine.state import CONSTRAINT, COUNT, MEAN, SQUARES, Out
 from saver.engine.streams import uniform
 from saver.problem.checks import LARGEST
 from saver.problem.moments import moment_step
@@ -139,6 +139,23 @@ def advance(  # noqa: PLR0912  (every kind of event in one place)
             if rules.estimate == ESTIMATED:
                 return CHECK
     return FINISHED if n[state.DONE] == K else PAUSED
+
+
+@loop
+def play_all(
+    scene: Any, rules: Any, sheets: Any, run: Any, out: Any, acting: Any, world: Any, worst: Any
+) -> Any:
+    """Whole runs, one for each row of `out`; return how many were played before one that was refused."""
+    for i in range(len(worst)):
+        run.n[state.DONE] = NOTHING
+        row = Out(
+            out.checkpoints, out.estimates[i], out.budget[i], out.ledger[i], out.baseline_share[i],
+            out.conditional_mse[i],
+        )  # fmt: skip
+        if advance(scene, rules, sheets, run, row, acting[i], world[i], rules.episodes) != FINISHED:
+            return i
+        worst[i] = run.f[state.WORST]
+    return len(worst)
 
 
 @inlined

@@ -113,16 +113,16 @@ def run_reference(
     seed: int | np.random.SeedSequence,
     runs: int,
     truth: Truth,
-    tick: Callable[[], None],
+    tick: Callable[[int], None],
 ) -> tuple[dict[str, Floats], Floats]:
-    """All runs, one after the other; `tick` is called after each."""
+    """All runs, one after the other; `tick` is told after each."""
     kept = {name: np.full((runs, len(checkpoints)), np.nan) for name in RECORDED}
     worst = np.full(runs, np.nan)
     for r in range(runs):
         found, worst[r] = run_once(scenario, collector, episodes, checkpoints, child_seed(seed, r), truth)
         for name in RECORDED:
             kept[name][r] = found[name]
-        tick()
+        tick(1)
     return kept, worst
 
 

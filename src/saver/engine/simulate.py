@@ -84,13 +84,13 @@ def _cores() -> int:
 
 
 @contextmanager
-def _bar(runs: int, progress: bool) -> Iterator[Callable[[], None]]:
-    """A progress bar that is advanced by one for each run."""
+def _bar(runs: int, progress: bool) -> Iterator[Callable[[int], None]]:
+    """A progress bar that is told how many more runs are done."""
     if not progress:
-        yield lambda: None
+        yield lambda count: None
         return
     from rich.progress import Progress
 
     with Progress() as bar:
         task = bar.add_task("campaigns", total=runs)
-        yield lambda: bar.advance(task)
+        yield lambda count: bar.advance(task, count)

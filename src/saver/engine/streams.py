@@ -10,11 +10,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import types
+from llvmlite import ir
+from numba import types as numba_types
 from numba.extending import intrinsic
 from numba.np.random._constants import fi_double, ki_double, wi_double, ziggurat_nor_inv_r, ziggurat_nor_r
 
 from saver._jit import inlined, loop
+
+types: Any = numba_types
 
 HIGH, LOW, INCREMENT_HIGH, INCREMENT_LOW = range(4)
 MULTIPLIER_HIGH, MULTIPLIER_LOW = np.uint64(0x2360ED051FC65DA4), np.uint64(0x4385DF649FCCF645)
@@ -32,23 +35,22 @@ def stream(seed: np.random.SeedSequence) -> Any:
 
 
 @intrinsic
-def wide_product(typing: Any, a: Any, b: Any) -> Any:
+def _wide_product(typing: Any, a: Any, b: Any) -> Any:
     """The high and the low half of a product of two 64-bit words."""
-    signature = types.UniTuple(types.uint64, 2)(types.uint64, types.uint64)
+    word: Any = types.uint64
+    signature = types.Tuple([word, word])(word, word)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        word, wide = (context.get_value_type(types.uint64), builder.zext(arguments[0], _bits(128)))
-        product = builder.mul(wide, builder.zext(arguments[1], _bits(128)))
-        high = builder.trunc(builder.lshr(product, _bits(128)(64)), word)
-        return context.make_tuple(builder, signature.return_type, (high, builder.trunc(product, word)))
+        narrow, wide = ir.IntType(64), ir.IntType(128)
+        product = builder.mul(*(builder.zext(argument, wide) for argument in arguments))
+        halves = builder.lshr(product, wide(64)), product
+        parts = [builder.trunc(half, narrow) for half in halves]
+        return context.make_tuple(builder, signature.return_type, parts)
 
     return signature, generate
 
 
-def _bits(count: int) -> Any:
-    from llvmlite import ir
-
-    return ir.IntType(count)
+wide_product: Any = _wide_product
 
 
 @inlined
@@ -81,7 +83,7 @@ def normal(s: Any) -> Any:
 
 
 @loop
-def rare(s: Any, r: Any, layer: int, x: float) -> Any:
+def rare(s: Any, r: Any, layer: Any, x: float) -> Any:
     """The one case in a hundred in which a normal number needs more draws."""
     while True:
         if layer == 0:
