@@ -138,14 +138,20 @@ class Campaign:
 
     def _planned(self, number: int) -> Floats:
         if self._design is None or (number >= self._next_plan and not self._drawing.fixed):
-            self._design = self._drawing.draw(
-                self.statistics(),
-                believed_variance(
-                    self.problem, self.collector, self._knowledge, self.episodes, self._log.rewards
-                ),
+            variance = believed_variance(
+                self.problem, self.collector, self._knowledge, self.episodes, self._log.rewards
             )
+            self._design = self._drawing.draw(self.statistics(), variance, self._pace(number))
             self._next_plan = max(number + 1, math.ceil(number * self.collector.replan))
         return self._design
+
+    def _pace(self, number: int) -> float:
+        """What the design should earn: as required, or as the ledger can afford."""
+        used = self._ledgers.get("used")
+        if self._drawing.paced and isinstance(used, Certified):
+            designed = self._told["explore"] + self._told["design"]
+            return used.pace(designed, self._told["baseline"], self.episodes - number + 1)
+        return self.problem.required
 
     def statistics(self) -> Statistics:
         """What the design is told now."""

@@ -12,7 +12,7 @@ from saver.estimate import ESTIMATORS
 from saver.problem import checks
 from saver.safety import GATES
 
-DESIGNS = ("target", "closed", "exact", "uniform", "baseline")
+DESIGNS = ("target", "closed", "printed", "exact", "uniform", "baseline")
 EXPLORATIONS = ("uniform", "coverage", "none")
 LEDGERS = ("paper", "latest", "plugin", "certified", "none")
 TRACKERS = ("designed", "all", "sample")
@@ -24,8 +24,8 @@ class Collector:
     """How data are collected.
 
     Attributes:
-        design: "target", "closed" (tree if the model is one, else dag), "exact", "uniform", "baseline", or a
-            function from `Statistics` to a policy.
+        design: "target", "closed" (tree if the model is one, else dag by step), "printed" (tree, else the
+            stationary dag), "exact", "uniform", "baseline", or a function from `Statistics` to a policy.
         knows: which of "mean", "variance", "constraint_mean" the design is told; it gets nothing else.
         explore: what the first sqrt(episodes) non-baseline episodes play: "uniform" (in turn where start and
             transitions are deterministic, else at random), "coverage" or "none".
@@ -36,6 +36,8 @@ class Collector:
         estimate: "certainty", "certainty-estimated" or "importance".
         replan: the factor by which the episode count grows between two plans; 1 plans every episode.
         bonus: how many confidence widths are added to sample deviations.
+        caution: how many standard errors each sample variance is raised by, as for normal samples; a pair
+            with one sample or none is then believed to vary as much as any. 0 takes them as they are.
         learn_from_baseline: whether baseline episodes enter the statistics.
         explore_by_clock: explore while k <= sqrt(episodes), as printed, though all of these may be baseline.
     """
@@ -49,6 +51,7 @@ class Collector:
     estimate: str = "certainty"
     replan: float = 1.05
     bonus: float = 1.0
+    caution: float = 0.0
     learn_from_baseline: bool = True
     explore_by_clock: bool = False
 
@@ -76,8 +79,9 @@ class Collector:
             )
         if checks.number("replan", self.replan) < 1:
             raise InvalidProblem(f"replan is {self.replan:g}; it must be at least 1")
-        if checks.number("bonus", self.bonus) < 0:
-            raise InvalidProblem(f"bonus is {self.bonus:g}; it must be at least 0")
+        for name in ("bonus", "caution"):
+            if checks.number(name, getattr(self, name)) < 0:
+                raise InvalidProblem(f"{name} is {getattr(self, name):g}; it must be at least 0")
 
     @property
     def promises(self) -> bool:
@@ -95,7 +99,7 @@ UNSAFE: dict[str, Any] = {"ledger": "none", "gate": "none"}
 COLLECTORS: dict[str, Collector] = {
     "saver": Collector(),
     "saver-paper": Collector(
-        ledger="paper", gate="retrospective", track="all", replan=1.0, explore_by_clock=True
+        design="printed", ledger="paper", gate="retrospective", track="all", replan=1.0, explore_by_clock=True
     ),
     "safe-oracle": Collector(knows=("variance",)),
     "saver-opt": Collector(design="exact", replan=1.2, bonus=0.1),

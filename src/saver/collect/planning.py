@@ -17,10 +17,11 @@ from saver.problem import checks, weights
 from saver.problem.checks import Floats, Ints
 from saver.problem.moments import Moments
 from saver.problem.statement import Problem
-from saver.safety.widths import paper_width
+from saver.safety.widths import first_width
 
 SMALLEST_VARIANCE = 1e-6  # of the largest
 REPLAN_GAP = 1e-3
+LOWEST_QUANTILE = 0.2  # cubed: no variance is raised by more than 125 times
 ROOM = 1e-3  # kept below the best value that is believed attainable
 
 
@@ -96,36 +97,44 @@ class Drawing:
     @property
     def fixed(self) -> bool:
         """Whether the design never changes."""
-        needs = {"closed": {"variance"}, "exact": {"variance", "constraint_mean"}}
+        needs = {"closed": {"variance"}, "printed": {"variance"}, "exact": {"variance", "constraint_mean"}}
         design = self.collector.design
-        return not callable(design) and needs.get(design, set()) <= set(self.collector.knows)
+        return (
+            not callable(design) and not self.paced and needs.get(design, set()) <= set(self.collector.knows)
+        )
 
-    def draw(self, statistics: Statistics, variance: Floats) -> Floats:
-        """The design: [S, A], or [L, S, A] where it depends on the step."""
+    @property
+    def paced(self) -> bool:
+        """Whether the design is told what the ledger can afford."""
+        return self.collector.design == "exact" and self.collector.promises
+
+    def draw(self, statistics: Statistics, variance: Floats, required: float) -> Floats:
+        """The design: [S, A], or [L, S, A] where it depends on the step. `required` is for the exact one."""
         problem, design = self.problem, self.collector.design
         if callable(design):
             made = checks.policy(problem.mdp, design(statistics), "the policy that the design returned")
             return np.array(made)  # a copy: the function may use its array again
-        if design == "closed":
-            closed = tree if self.is_tree else dag
-            return closed(problem.mdp, problem.target, variance).policy
+        if design in ("closed", "printed") and self.is_tree:
+            return tree(problem.mdp, problem.target, variance).policy
+        if design in ("closed", "printed"):
+            return dag(problem.mdp, problem.target, variance, time_indexed=design == "closed").policy
         if design == "exact":
-            return self._exact(statistics, variance)
+            return self._exact(statistics, variance, required)
         if design == "uniform":
             return problem.mdp.uniform
         named: Floats = problem.target if design == "target" else problem.baseline
         return named
 
-    def _exact(self, statistics: Statistics, variance: Floats) -> Floats:
+    def _exact(self, statistics: Statistics, variance: Floats, required: float) -> Floats:
         """The exact safe design for what is believed; as safe as can be where nothing reaches the bound."""
         assert self.planner is not None
         mean, w = statistics.constraint_mean, self.weights**2 * variance
         if (only := self.planner.only_state) is not None:
             policy = self.problem.mdp.uniform.copy()
-            policy[only] = one_row(w[only], np.array(mean[only]), self.allowed[only], self.problem.required)
+            policy[only] = one_row(w[only], np.array(mean[only]), self.allowed[only], required)
             return policy
         top = self.planner.best_value(mean)
-        required = attainable(self.problem.required, top)
+        required = attainable(required, top)
         plan = self.planner.solve(w, mean, required, tolerance=REPLAN_GAP, iterations=3000)
         return self.planner.unroll(plan)[0]
 
@@ -169,9 +178,42 @@ def believed_variance(
     """(sample deviation + bonus width)^2, or the truth where it is known; floored."""
     if known.variance is not None:
         return floored(known.variance)
-    width = paper_width(problem, episodes, rewards.counts)
-    deviation = np.sqrt(rewards.variance) + collector.bonus * problem.reward_scale * width
-    return floored(deviation**2)
+    believed, bonus = np.empty(rewards.mean.shape), float(collector.bonus * problem.reward_scale)
+    width, caution = first_width(problem, episodes), float(collector.caution)
+    believe(rewards.counts, rewards.squares, bonus, width, caution, believed)
+    return floored(believed)
+
+
+@jit
+def believe(counts: Any, squares: Any, bonus: float, width: float, caution: float, out: Any) -> None:
+    """The believed variance of every pair, before flooring."""
+    top = 0.0
+    for s in range(out.shape[0]):
+        for a in range(out.shape[1]):
+            out[s, a] = spread_believed(counts[s, a], squares[s, a], bonus, width, caution)
+            if counts[s, a] >= 2:
+                top = max(top, out[s, a])
+    if caution > 0.0:
+        for s in range(out.shape[0]):
+            for a in range(out.shape[1]):
+                if counts[s, a] < 2:
+                    out[s, a] = max(out[s, a], top)
+
+
+@jit
+def spread_believed(T: float, squares: float, bonus: float, width: float, caution: float) -> Any:
+    """(sample deviation + bonus width / sqrt(T))^2, the sample variance first raised by `caution`.
+
+    It is divided by the quantile of chi^2 / (T - 1) that many standard deviations below the median, after
+    Wilson and Hilferty (1931): (1 - 2/(9 (T-1)) - caution sqrt(2/(9 (T-1))))^3.
+    """
+    variance = squares / max(T - 1.0, 1.0)
+    if caution > 0.0 and T >= 2.0:
+        ninth = 2.0 / (9.0 * (T - 1.0))
+        quantile = max(1.0 - ninth - caution * np.sqrt(ninth), LOWEST_QUANTILE)
+        variance /= quantile * quantile * quantile
+    d = np.sqrt(variance) + bonus * (width / np.sqrt(max(T, 1.0)))
+    return d * d
 
 
 def floored(variance: Floats) -> Floats:

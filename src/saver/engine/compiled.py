@@ -19,7 +19,7 @@ from saver._jit import cache_folder
 from saver.collect import Campaign, Collector
 from saver.collect.planning import Statistics, believed_variance
 from saver.engine import kernel, state
-from saver.engine.earning import flush
+from saver.engine.earning import flush, pace
 from saver.engine.layout import ESTIMATED, OUTSIDE, RANDOM, lay_rules, lay_scene, lay_sheets, rows_of
 from saver.engine.parts import rate_all
 from saver.engine.reference import RECORDED, Truth, knowledge_of, run_once
@@ -27,6 +27,7 @@ from saver.engine.state import CONSTRAINT, COUNT, MEAN, SQUARES, Out, Tracker, n
 from saver.engine.streams import stream
 from saver.errors import SaverError
 from saver.estimate.certainty import certainty_estimated
+from saver.problem.bellman import by_step
 from saver.problem.checks import Floats, Ints
 from saver.problem.moments import Moments
 from saver.problem.seeds import child_seed
@@ -53,8 +54,10 @@ class Setting:
         self.campaign = campaign = Campaign(problem, collector, episodes, knowledge=known, seed=seed)
         drawing, stage = campaign._drawing, campaign._stage
         design = problem.mdp.uniform
-        if drawing.fixed or (collector.design == "closed" and problem.target.ndim == 3):
+        if drawing.fixed or (collector.design == "printed" and problem.target.ndim == 3):
             design = campaign._planned(1)
+        elif collector.design == "closed" and not drawing.is_tree:
+            design = by_step(problem.mdp, design)
         explore = problem.mdp.uniform if campaign._explore_design is None else campaign._explore_design
         self.scene, laws = lay_scene(scenario, campaign)
         self.rules = rules = lay_rules(campaign, truth, self.scene, laws, design)
@@ -128,7 +131,9 @@ class Worker:
         statistics = Statistics.of(problem, known, number, rewards, constraints)
         variance = believed_variance(problem, s.collector, known, s.episodes, rewards)
         with s.lock if callable(s.collector.design) else nullcontext():
-            policy = self.drawing.draw(statistics, variance)
+            policy = self.drawing.draw(
+                statistics, variance, float(pace(s.rules, run, s.episodes - number + 1))
+            )
         run.n[state.NEXT_PLAN] = max(number + 1, math.ceil(number * s.collector.replan))
         if not s.rules.tracked:
             flush(self.sheets, run)

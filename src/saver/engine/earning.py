@@ -7,14 +7,37 @@ from typing import Any
 from saver._jit import inlined, inner, jit
 from saver.engine.layout import DESIGN, EXPLORE, LATEST, PLUGIN, SAFE
 from saver.engine.parts import lower_bound
-from saver.engine.state import CONSTRAINT, COUNT, SINCE, TOTAL, UNCOUNTED, UNCOUNTED_EXPLORE
-from saver.safety.boundaries import mixture, stitched
+from saver.engine.state import (
+    BASELINE,
+    CONSTRAINT,
+    COUNT,
+    DONE,
+    LAST_LOW,
+    LAST_V,
+    SINCE,
+    SUM_V,
+    TOTAL,
+    UNCOUNTED,
+    UNCOUNTED_EXPLORE,
+)
+from saver.safety.boundaries import mixture, steepest, stitched
 
 
 @inlined
 def budget_of(rules: Any, exact: int, designed: int, earned: float) -> Any:
     """`Ledger.budget`."""
     return exact * rules.surplus + (earned - designed * rules.required)
+
+
+@jit
+def pace(rules: Any, run: Any, remaining: int) -> Any:
+    """`Certified.pace`, or what is required of a design that is not told more."""
+    if not rules.paced:
+        return rules.required
+    f, n = run.f, run.n
+    done = n[DONE] - n[BASELINE]
+    debt = rules.required - f[LAST_LOW] - n[BASELINE] * rules.surplus
+    return rules.required + steepest(f[SUM_V], f[LAST_V], done, debt, remaining, rules.boxed, rules.boundary)
 
 
 @inlined

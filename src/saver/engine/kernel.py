@@ -80,6 +80,7 @@ def begin(scene: Any, rules: Any, run: Any) -> None:
     run.mark.fill(False)
     run.dirty_count.fill(0)
     run.f[state.WORST] = np.inf
+    run.f[state.LAST_V], run.f[state.LAST_LOW] = rules.last
     n[state.NEXT_PLAN] = NEVER if rules.plan == FIXED else 1
     n[state.ENOUGH] = 1
     n[state.BY_NODE] = rules.design_by_node
@@ -232,8 +233,9 @@ def stretch(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in register
                 v = rules.proxy * noise + second
                 sum_x += gained - (guess - centre) if rules.boxed else gained
                 sum_v += v
+                f[state.LAST_V], f[state.LAST_LOW] = v, low
                 units += 1 if v == rules.unit else 0
-                bound = max(sum_x - boundary(rules, units, designed, sum_v), bound + floor)
+                bound = max(sum_x - boundary(rules, units, designed, sum_v), bound + low)
             elif rules.ledger == PAPER:
                 f[state.TOTAL] += bounded_value(scene, rules, run, tracked, steps, sheets, candidate)
         if rules.keeps_visits:

@@ -96,7 +96,10 @@ class Rules(NamedTuple):
     scale: float
     width: float  # the paper's, after one sample
     bonus: float
+    caution: float
     boundary: tuple[float, float, float, float]  # rho, level, start, scale
+    last: tuple[float, float]  # proxy and lower value that stand for the last episode before the first
+    paced: bool  # the design is told what the ledger can afford
     box: tuple[float, float, float, float, float]
     unit: float  # the proxy of an episode of full length
     table: Floats  # the boundary after j of these
@@ -255,9 +258,10 @@ def lay_rules(campaign: Campaign, truth: Truth, scene: Scene, laws: tuple[int, i
         scale=float(promise.scale),
         width=first_width(problem, campaign.episodes),
         bonus=float(collector.bonus * problem.reward_scale),
-        boundary=(certified.rho, certified.level, certified.start, certified.scale)
-        if certified
-        else (1.0,) * 4,
+        caution=float(collector.caution),
+        boundary=certified.numbers if certified else (1.0,) * 4,
+        last=(certified.last_v, certified.last_low) if certified else (1.0, 0.0),
+        paced=campaign._drawing.paced,
         box=certified.box.numbers if certified is not None and certified.box is not None else (1.0,) * 5,
         unit=unit,
         table=table,
@@ -279,7 +283,7 @@ def _plan_kind(campaign: Campaign, tracked: bool) -> int:
     collector, drawing = campaign.collector, campaign._drawing
     if drawing.fixed:
         return FIXED
-    if collector.design == "closed" and tracked:
+    if collector.design in ("closed", "printed") and tracked:
         return TREE if drawing.is_tree else DAG
     if drawing.planner is not None and drawing.planner.only_state is not None and tracked:
         return ONE

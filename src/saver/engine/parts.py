@@ -236,10 +236,3 @@ def box_all(seen: Any, numbers: Any, box: Any, h: Any) -> None:
     for p in range(len(seen)):
         box[p, 0], box[p, 1] = side(seen[p, COUNT], seen[p, CONSTRAINT], numbers)
         h[p // A, p % A] = box[p, 1]
-
-
-@inlined
-def spread_believed(T: float, squares: float, bonus: float, width: float) -> Any:
-    """(sample deviation + bonus width / sqrt(T))^2."""
-    d = np.sqrt(squares / max(T - 1.0, 1.0)) + bonus * (width / np.sqrt(max(T, 1.0)))
-    return d * d

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from saver._jit import inlined, inner
-from saver.collect.planning import SMALLEST_VARIANCE, one_row
+from saver.collect.planning import SMALLEST_VARIANCE, believe, one_row, spread_believed
 from saver.design.closed import spread_over
+from saver.engine.earning import pace
 from saver.engine.layout import DAG, TREE, WEIGHT
-from saver.engine.parts import pick, rate, rate_all, spread_believed
-from saver.engine.state import CONSTRAINT, COUNT, ENOUGH, FLOORED, PLANNED, SQUARES, TOP
+from saver.engine.parts import pick, rate, rate_all
+from saver.engine.state import CONSTRAINT, COUNT, DONE, ENOUGH, FLOORED, PLANNED, SQUARES, TOP
 
 
 @inlined
@@ -22,7 +23,7 @@ def plan(scene: Any, rules: Any, run: Any) -> None:
         replan_tree(scene, rules, run)
         if not n[FLOORED]:
             return
-    believe(rules, run)
+    believe_all(rules, run)
     if rules.plan == TREE:
         spread_over(scene.nodes, scene.order, scene.target, run.variance, M, M, b)
         for s in range(len(run.mark)):
@@ -30,35 +31,32 @@ def plan(scene: Any, rules: Any, run: Any) -> None:
         for t in range(len(run.dirty_count)):
             run.dirty_count[t] = 0
     elif rules.plan == DAG:
-        ahead, here = M, run.spread[1]
-        for s in range(len(M)):
-            ahead[s] = 0.0
-        for _ in range(len(scene.factor)):
-            spread_over(scene.nodes, scene.order, scene.target, run.variance, ahead, here, b)
-            ahead, here = here, ahead
-        spread_over(scene.nodes, scene.order, scene.target, run.variance, ahead, here, b)
+        plan_dag(scene, rules, run, b)
     else:
         plan_one(scene, rules, run, b)
     n[PLANNED] = 1
-    rate_all(run.tracker, rules.first_row, scene.every, n[ENOUGH], scene.pairs, run.seen)
+    states = scene.nodes.state if rules.design_by_node else scene.every
+    rate_all(run.tracker, rules.first_row, states, n[ENOUGH], scene.pairs, run.seen)
 
 
 @inner
-def believe(rules: Any, run: Any) -> None:
+def believe_all(rules: Any, run: Any) -> None:
     """The believed variance of every pair, none below a millionth of the largest."""
     S, A = run.variance.shape
+    if rules.known_variance.size:
+        for s in range(S):
+            for a in range(A):
+                run.variance[s, a] = rules.known_variance[s, a]
+    else:
+        seen = run.seen.reshape(S, A, run.seen.shape[1])
+        counts, squares = seen[:, :, COUNT], seen[:, :, SQUARES]
+        believe(counts, squares, rules.bonus, rules.width, rules.caution, run.variance)
     top, bottom = 0.0, np.inf
     for s in range(S):
         for a in range(A):
-            p = s * A + a
-            if rules.known_variance.size:
-                v = rules.known_variance[s, a]
-            else:
-                v = spread_believed(run.seen[p, COUNT], run.seen[p, SQUARES], rules.bonus, rules.width)
-            run.variance[s, a] = v
-            top, bottom = max(top, v), min(bottom, v)
+            top, bottom = max(top, run.variance[s, a]), min(bottom, run.variance[s, a])
     run.f[TOP] = max(run.f[TOP], top)
-    if bottom < SMALLEST_VARIANCE * run.f[TOP]:
+    if bottom < SMALLEST_VARIANCE * run.f[TOP] or rules.caution > 0.0:
         run.n[FLOORED] = 1
     for s in range(S):
         for a in range(A):
@@ -79,7 +77,7 @@ def replan_tree(scene: Any, rules: Any, run: Any) -> None:
             run.mark[s] = False
             for a in range(A):
                 p = s * A + a
-                v = spread_believed(run.seen[p, COUNT], run.seen[p, SQUARES], rules.bonus, rules.width)
+                v = spread_believed(run.seen[p, COUNT], run.seen[p, SQUARES], rules.bonus, rules.width, 0.0)
                 run.variance[s, a] = v
                 run.f[TOP] = max(run.f[TOP], v)
                 if v < SMALLEST_VARIANCE * run.f[TOP]:
@@ -96,6 +94,25 @@ def replan_tree(scene: Any, rules: Any, run: Any) -> None:
 
 
 @inner
+def plan_dag(scene: Any, rules: Any, run: Any, b: Any) -> None:
+    """`design.dag`, by step or stationary."""
+    nodes, ahead, here = scene.nodes, run.spread[0], run.spread[1]
+    steps, each = len(nodes.layer) - 1, len(scene.target_by_step) > 1
+    for s in range(len(ahead)):
+        ahead[s] = 0.0
+    for t in range(len(scene.factor) - 1, -1, -1):
+        pi = scene.target_by_step[t if each else 0]
+        spread_over(nodes, scene.order, pi, run.variance, ahead, here, run.policy)
+        ahead, here = here, ahead
+        if rules.design_by_node and t < steps:
+            for i in range(nodes.layer[t], nodes.layer[t + 1]):
+                for a in range(b.shape[1]):
+                    b[i, a] = run.policy[nodes.state[i], a]
+    if not rules.design_by_node:
+        spread_over(nodes, scene.order, scene.target, run.variance, ahead, here, b)
+
+
+@inner
 def plan_one(scene: Any, rules: Any, run: Any, b: Any) -> None:
     """The exact design of the only decision."""
     only, A = scene.nodes.state[0], run.variance.shape[1]
@@ -106,7 +123,7 @@ def plan_one(scene: Any, rules: Any, run: Any, b: Any) -> None:
         mean[a] = run.seen[p, CONSTRAINT] if run.seen[p, COUNT] > 0.0 else rules.floor
         if rules.known_constraint.size:
             mean[a] = rules.known_constraint[only, a]
-    row = one_row(w, mean, scene.nodes.available[only], rules.required)
+    row = one_row(w, mean, scene.nodes.available[only], pace(rules, run, rules.episodes - run.n[DONE]))
     for s in range(b.shape[0]):
         for a in range(A):
             b[s, a] = row[a] if s == only else scene.uniform[s, a]

@@ -31,8 +31,8 @@ from saver.problem.checks import Bools, Floats, Ints
 INTEGERS = 16
 
 # Numbers of a run
-EARNED, WORST, SUM_X, SUM_V, BOUND, TOTAL, TOP, WEIGHTED_MEAN, WEIGHTED_SQUARES = range(9)
-NUMBERS = 9
+EARNED, WORST, SUM_X, SUM_V, BOUND, TOTAL, TOP, WEIGHTED_MEAN, WEIGHTED_SQUARES, LAST_V, LAST_LOW = range(11)
+NUMBERS = 11
 
 # Columns of `Run.seen`
 COUNT, MEAN, SQUARES, CONSTRAINT = range(4)
@@ -80,6 +80,7 @@ class Run(NamedTuple):
     ends: Floats  # [pairs]
     variance: Floats  # [S, A]
     spread: Floats  # [2, S]
+    policy: Floats  # [S, A], of one step
     mark: Bools  # [S], visited since the last plan
     dirty: Ints  # these states, step by step
     dirty_count: Ints
@@ -126,6 +127,7 @@ def new_run(scene: Scene, rules: Rules, rows: Floats) -> Run:
         ends=np.zeros(pairs if estimated else 0),
         variance=np.zeros((S, A)),
         spread=np.zeros((2, S)),
+        policy=np.zeros((S, A)),
         mark=np.zeros(S, dtype=bool),
         dirty=np.zeros(nodes, dtype=ints),
         dirty_count=np.zeros(len(scene.nodes.layer) - 1, dtype=ints),

@@ -9,7 +9,8 @@ argument is in order of asking, so it does not matter when, in which order or wh
 4. Boundary u(sum v): normal mixture where everything is deterministic (then X = sum discount^t C_t and no box
    is needed), else stitched sub-gamma with scale span / 3, half of the level each for box and boundary.
    Both need each observation to be sub-Gaussian given everything before it.
-5. sum of V_c over told trials >= sum of X - u(sum of v), and >= any earlier bound plus floor values since.
+5. sum of V_c over told trials >= sum of X - u(sum of v), and >= any earlier bound plus the lower values
+   V(b; m - h) since, which hold as long as the box does.
 
 A trial j that was given up stays in the sum of v and costs h_j = sqrt(2 v_j l) + scale' l,
 l = log(j (j + 1) / delta_h): with probability 1 - delta_h no unseen X_j is further below its mean. A tenth of
@@ -28,7 +29,7 @@ import numpy as np
 from saver.problem.checks import Floats
 from saver.problem.moments import Moments
 from saver.problem.statement import Problem
-from saver.safety.boundaries import best_rho, mixture, stitched
+from saver.safety.boundaries import best_rho, mixture, steepest, stitched
 from saver.safety.ledgers import Episode, Ledger
 from saver.safety.plays import Play, Stage
 from saver.safety.widths import Box
@@ -42,7 +43,7 @@ class Ticket:
 
     order: int
     v: float
-    floor: float
+    low: float
     midpoint: Floats | None
     centre: float
     status: str = "out"  # then "told" or "lost"
@@ -74,6 +75,10 @@ class Certified(Ledger):
         self.tickets: dict[int, Ticket] = {}
         self.ordered = 0  # designed trials asked
         self.sum_x = self.sum_v = self.bound = 0.0
+        self.last_v, self.last_low = (
+            self.start,
+            float(promise.floor * gammas.sum()),
+        )  # of the last trial asked
 
     def boundary(self, v: float) -> float:
         """u(v); 0 before the first trial."""
@@ -82,6 +87,23 @@ class Certified(Ledger):
         if self.deterministic:
             return mixture(v, self.rho, self.level)
         return stitched(v, self.start, self.scale, self.level)
+
+    @property
+    def numbers(self) -> tuple[float, float, float, float]:
+        """The constants of the boundary: rho, level, start, scale."""
+        return self.rho, self.level, self.start, self.scale
+
+    def pace(self, done: int, baseline: int, remaining: int) -> float:
+        """What designed episodes should earn on average so that the gate need turn none of them down.
+
+        On average over the `done` ones and the `remaining`: the tracker makes up for the past. More than
+        required while the boundary weighs, less when `baseline` episodes have paid for it. The certificate
+        does not depend on it.
+        """
+        problem, required = self.problem, self.problem.required
+        debt = required - self.last_low - baseline * (problem.alpha * problem.baseline_value)
+        boxed = self.box is not None
+        return required + steepest(self.sum_v, self.last_v, done, debt, remaining, boxed, self.numbers)
 
     def interval(self) -> tuple[Floats, Floats]:
         """The box now."""
@@ -108,7 +130,8 @@ class Certified(Ledger):
             midpoint, h = self.interval()
             v += self.stage.second_moment(play, h)
             centre = float(np.sum(play.weights * midpoint))
-        self.tickets[number] = Ticket(self.ordered, v, self.floor_value(play), midpoint, centre)
+        self.last_v, self.last_low = v, self.lower(play)
+        self.tickets[number] = Ticket(self.ordered, v, self.last_low, midpoint, centre)
 
     def tell(self, number: int, play: Play | None, episode: Episode) -> None:
         """Take in what a trial earned."""
@@ -132,7 +155,7 @@ class Certified(Ledger):
             ticket = self.tickets[number]
             l = math.log(ticket.order * (ticket.order + 1) / self.lost_level)  # noqa: E741  (as in the proof)
             ticket.x = -(math.sqrt(2.0 * ticket.v * l) + self.scale * l)
-            ticket.status, ticket.floor = "lost", 0.0
+            ticket.status, ticket.low = "lost", 0.0
         self.sealed = min(self.sealed, number)
         self.early = {n: told for n, told in self.early.items() if n < self.sealed}
         self._settle()
@@ -147,7 +170,7 @@ class Certified(Ledger):
             del self.tickets[first]
             self.sum_x += ticket.x
             self.sum_v += ticket.v
-            self.bound = max(self.sum_x - self.boundary(self.sum_v), self.bound + ticket.floor)
+            self.bound = max(self.sum_x - self.boundary(self.sum_v), self.bound + ticket.low)
         while self.next_seen in self.early:
             told = self.early.pop(self.next_seen)
             self.seen.extend(*told)
@@ -155,8 +178,8 @@ class Certified(Ledger):
             self._interval = None
 
     def earned(self) -> float:
-        """The bound on trials before the first gap, and floor values of those told after it."""
-        return self.bound + sum(t.floor for t in self.tickets.values() if t.status == "told")
+        """The bound on trials before the first gap, and lower values of those told after it."""
+        return self.bound + sum(t.low for t in self.tickets.values() if t.status == "told")
 
     def state(self) -> dict[str, Any]:
         """Plain data."""
@@ -176,7 +199,7 @@ class Certified(Ledger):
                 for number, t in self.tickets.items()
             ],
             "ordered": self.ordered,
-            "sums": [self.sum_x, self.sum_v, self.bound],
+            "sums": [self.sum_x, self.sum_v, self.bound, self.last_v, self.last_low],
         }
 
     def load(self, state: dict[str, Any]) -> None:
@@ -189,4 +212,4 @@ class Certified(Ledger):
         for ticket in self.tickets.values():
             ticket.midpoint = None if ticket.midpoint is None else np.array(ticket.midpoint)
         self.ordered, self._interval = state["ordered"], None
-        self.sum_x, self.sum_v, self.bound = state["sums"]
+        self.sum_x, self.sum_v, self.bound, self.last_v, self.last_low = state["sums"]
