@@ -4,11 +4,12 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help reproduce test bench format clean
+.PHONY: help reproduce test numbers bench format clean
 
 help:
 	@echo "make reproduce   the main computation, printed and written to results/"
 	@echo "make test        format check, lint, types, tests"
+	@echo "make numbers     every collector on every scenario, written to benchmarks/results/numbers.md"
 	@echo "make bench       timing tables, written to benchmarks/results/"
 	@echo "make format      rewrite the sources in the house format"
 
@@ -26,6 +27,9 @@ test: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2 --dist worksteal
+
+numbers: $(READY)
+	$(BIN)/python benchmarks/run.py numbers
 
 bench: $(VENV)/.peers
 	$(BIN)/python benchmarks/run.py

@@ -6,19 +6,22 @@ import sys
 
 import engine
 import exact
+import numbers_table
 import promise
 import scale
 
 BENCHMARKS = {"engine": engine.table, "scale": scale.table, "exact": exact.table, "promise": promise.table}
+NUMBERS = {"numbers": numbers_table.table}
 
 
 def main() -> None:
     names = sys.argv[1:] or list(BENCHMARKS)
-    unknown = sorted(set(names) - set(BENCHMARKS))
+    known = BENCHMARKS | NUMBERS
+    unknown = sorted(set(names) - set(known))
     if unknown:
-        sys.exit(f"no benchmark named {', '.join(unknown)}; known: {', '.join(BENCHMARKS)}")
+        sys.exit(f"no benchmark named {', '.join(unknown)}; known: {', '.join(known)}")
     for name in names:
-        found = BENCHMARKS[name]()
+        found = known[name]()
         print(found.markdown(), flush=True)
         print(f"written to {found.write()}", flush=True)
 

@@ -172,6 +172,48 @@ def test_missing_actions():
         assert_equal(build(mdp, target, np.eye(3)[[0, 1]], rng), collector)
 
 
+def flat(mdp, baseline, mean=0.5):
+    shape = (mdp.states, mdp.actions)
+    table = np.broadcast_to(mean, shape)
+    world = World(mdp, Gaussian(table, 1.0), Gaussian(table, 0.01))
+    asked = Problem(
+        mdp,
+        mdp.uniform,
+        baseline,
+        alpha=0.25,
+        baseline_value=world.constraint_value(baseline),
+        constraint=SubGaussian(0.1),
+    )
+    return Scenario("flat", world, asked, 100)
+
+
+def test_more_states_than_nodes_and_a_design_by_step():
+    mdp = Mdp.from_edges([(0, 0, 99, 1.0), (0, 1, 99, 1.0)], 100, 2, 2)
+    asked = flat(mdp, np.tile([1.0, 0.0], (100, 1)))
+    collector = Collector(design="exact", track="all", replan=1.3, **UNSAFE)
+    assert_equal(asked, collector, episodes=100, runs=4, threads=1)
+
+
+@pytest.mark.parametrize("collector", ["saver", "revar", "saver-paper"])
+def test_moves_beyond_the_horizon_are_no_moves(collector):
+    loops = flat(Mdp(np.ones((1, 3, 1)), 1), np.array([[1.0, 0.0, 0.0]]), [[0.5, 0.9, 0.1]])
+    assert_equal(loops, collector, episodes=400, runs=3, threads=1)
+    edges = [(0, 0, 1, 1.0), (0, 1, 2, 1.0), (1, 0, 0, 1.0), (2, 0, 0, 1.0)]
+    back = flat(Mdp.from_edges(edges, 3, 2, 2), np.tile([1.0, 0.0], (3, 1)), [[0.5, 0.9]] * 3)
+    assert_equal(back, collector, episodes=400, runs=3, threads=1)
+
+
+@pytest.mark.parametrize("collector", ["saver", "saver-opt", "safe-oracle"])
+def test_a_baseline_that_is_random_only_where_it_never_goes(collector):
+    asked = flat(Mdp(np.zeros((2, 2, 2)), 1), np.array([[1.0, 0.0], [0.5, 0.5]]), [[0.5, 0.9], [0.5, 0.5]])
+    assert_equal(asked, collector, episodes=300)
+
+
+@pytest.mark.parametrize("design", ["closed", "exact"])
+def test_a_plan_that_is_never_replaced(design):
+    assert_equal(SCENARIOS["tree"](depth=2), Collector(design=design, replan=1e30, **UNSAFE))
+
+
 @pytest.mark.parametrize("checkpoints", [None, [], [1], [1, 2, 3], [149], list(range(1, 151))])
 def test_checkpoints_of_any_kind(checkpoints):
     assert_equal(SCENARIOS["tree"](depth=3), "saver", checkpoints=checkpoints, runs=1)

@@ -127,7 +127,7 @@ def adversarial(seed, manner, ledger=Certified, episodes=300, out=30):
     waiting, earned, worst = {}, 0.0, math.inf
     for k in range(1, episodes + 1):
         trial = campaign.ask()
-        earned += truth.constraint_value(trial)
+        earned += truth.worth(trial.policy)
         worst = min(worst, earned - k * asked.problem.required)
         waiting[trial.number] = trial, player.run(trial)
         if len(waiting) >= out:

@@ -138,6 +138,7 @@ def test_to_frame_gives_a_table_or_names_the_extra():
         ({"checkpoints": [0]}, "checkpoints holds 0; it must be from 1 to 10"),
         ({"checkpoints": [11]}, "checkpoints holds 11"),
         ({"checkpoints": [1.5]}, "it must be a list of episode counts"),
+        ({"checkpoints": [1, [2, 3]]}, "it must be a list of episode counts"),
         ({"threads": 0}, "threads is 0"),
         ({"scenario": None}, r"scenario is NoneType; it must be a saver\.Scenario"),
     ],

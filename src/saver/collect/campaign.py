@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from saver.collect import record
 from saver.collect.collectors import Collector, find_collector
-from saver.collect.planning import Drawing, Knowledge, Statistics, believed_variance
+from saver.collect.planning import Drawing, Knowledge, Statistics, believed_variance, next_plan
 from saver.collect.tracker import follow_design
 from saver.collect.trial import Trial
 from saver.design import coverage
@@ -78,7 +78,7 @@ class Campaign:
         self._baseline = self._stage.play(problem.baseline)
         self._log = Log(mdp, problem.target)
         self._constraints = Moments.empty(shape[1:])
-        self._drawing = Drawing(problem, self.collector)
+        self._drawing = Drawing(problem, self.collector, self.episodes)
         self._ledgers = self._open_ledgers()
         self._counts = {kind: np.zeros(shape) for kind in ("explore", "design", "baseline")}
         self._explore_design = self._exploration()
@@ -126,7 +126,7 @@ class Campaign:
         design = self._explore_design
         explored = number - 1 if self.collector.explore_by_clock else self._explore_asked
         if design is not None and explored < math.isqrt(self.episodes):
-            if not self._stage.deterministic:
+            if not self._stage.deterministic or self.collector.track == "sample":
                 return "explore", design
             nothing = np.zeros(design.shape[-2:], dtype=bool)
             return "explore", follow_design(design, self._visits(design, ("explore",)), nothing)
@@ -142,7 +142,7 @@ class Campaign:
                 self.problem, self.collector, self._knowledge, self.episodes, self._log.rewards
             )
             self._design = self._drawing.draw(self.statistics(), variance, self._pace(number))
-            self._next_plan = max(number + 1, math.ceil(number * self.collector.replan))
+            self._next_plan = int(next_plan(number, float(self.collector.replan)))
         return self._design
 
     def _pace(self, number: int) -> float:

@@ -12,11 +12,12 @@ from saver.estimate import ESTIMATORS
 from saver.problem import checks
 from saver.safety import GATES
 
-DESIGNS = ("target", "closed", "printed", "exact", "uniform", "baseline")
+DESIGNS = ("target", "closed", "printed", "exact", "sepec", "uniform", "baseline")
 EXPLORATIONS = ("uniform", "coverage", "none")
 LEDGERS = ("paper", "latest", "plugin", "certified", "none")
 TRACKERS = ("designed", "all", "sample")
 KNOWLEDGE = ("mean", "variance", "constraint_mean")
+SIDE_INFORMATION = ("none", "pilot", "known")
 
 
 @dataclass(frozen=True)
@@ -25,10 +26,11 @@ class Collector:
 
     Attributes:
         design: "target", "closed" (tree if the model is one, else dag by step), "printed" (tree, else the
-            stationary dag), "exact", "uniform", "baseline", or a function from `Statistics` to a policy.
+            stationary dag), "exact", "sepec" (bandits only), "uniform", "baseline", or a function from
+            `Statistics` to a policy.
         knows: which of "mean", "variance", "constraint_mean" the design is told; it gets nothing else.
-        explore: what the first sqrt(episodes) non-baseline episodes play: "uniform" (in turn where start and
-            transitions are deterministic, else at random), "coverage" or "none".
+        explore: what the first sqrt(episodes) non-baseline episodes play: "uniform" or "coverage" (in turn
+            where a tracked design meets a deterministic start and transitions, else at random) or "none".
         ledger: what is believed about safety: "certified", "latest", "plugin", "paper" or "none".
         gate: "prospective", "retrospective" or "none".
         track: "designed" follows the design by argmax b / T over designed visits, "all" over all visits (the
@@ -38,6 +40,7 @@ class Collector:
         bonus: how many confidence widths are added to sample deviations.
         caution: how many standard errors each sample variance is raised by, as for normal samples; a pair
             with one sample or none is then believed to vary as much as any. 0 takes them as they are.
+        side_information: what the design "sepec" is made from: "none", "pilot" (the exploration) or "known".
         learn_from_baseline: whether baseline episodes enter the statistics.
         explore_by_clock: explore while k <= sqrt(episodes), as printed, though all of these may be baseline.
     """
@@ -52,6 +55,7 @@ class Collector:
     replan: float = 1.05
     bonus: float = 1.0
     caution: float = 0.0
+    side_information: str = "pilot"
     learn_from_baseline: bool = True
     explore_by_clock: bool = False
 
@@ -64,12 +68,15 @@ class Collector:
             ("gate", (*GATES, "none")),
             ("track", TRACKERS),
             ("estimate", ESTIMATORS),
+            ("side_information", SIDE_INFORMATION),
         ):
             _one_of(name, getattr(self, name), known)
         if not isinstance(self.knows, tuple):
             raise InvalidProblem(f"knows is {self.knows!r}; it must be a tuple such as ('variance',)")
         for item in self.knows:
             _one_of("knows", item, KNOWLEDGE)
+        if self.design == "sepec":
+            self._check_sepec()
         for name in ("learn_from_baseline", "explore_by_clock"):
             if not isinstance(getattr(self, name), bool):
                 raise InvalidProblem(f"{name} is {getattr(self, name)!r}; it must be True or False")
@@ -83,6 +90,18 @@ class Collector:
             if checks.number(name, getattr(self, name)) < 0:
                 raise InvalidProblem(f"{name} is {getattr(self, name):g}; it must be at least 0")
 
+    def _check_sepec(self) -> None:
+        if (self.side_information == "known") != (set(self.knows) == set(KNOWLEDGE)):
+            raise InvalidProblem(
+                f"side_information is {self.side_information!r} and knows is {self.knows!r}; 'known' needs "
+                f"knows={KNOWLEDGE!r} and the others need knows=()"
+            )
+        if (self.side_information == "pilot") != (self.explore != "none"):
+            raise InvalidProblem(
+                f"side_information is {self.side_information!r} and explore is {self.explore!r}; the pilot "
+                "is the exploration: 'pilot' needs one and the others need explore='none'"
+            )
+
     @property
     def promises(self) -> bool:
         """Whether the safety promise holds with probability 1 - delta."""
@@ -95,6 +114,8 @@ def _one_of(name: str, value: Any, known: tuple[str, ...]) -> None:
 
 
 UNSAFE: dict[str, Any] = {"ledger": "none", "gate": "none"}
+ONCE = 1e30  # a replan that never comes
+SEPEC: dict[str, Any] = {"track": "sample", "estimate": "importance", "replan": ONCE}
 
 COLLECTORS: dict[str, Collector] = {
     "saver": Collector(),
@@ -102,12 +123,17 @@ COLLECTORS: dict[str, Collector] = {
         design="printed", ledger="paper", gate="retrospective", track="all", replan=1.0, explore_by_clock=True
     ),
     "safe-oracle": Collector(knows=("variance",)),
-    "saver-opt": Collector(design="exact", replan=1.2, bonus=0.1),
+    "saver-opt": Collector(design="exact", explore="none", replan=1.2, bonus=0.0, caution=1.5),
     "exact-oracle": Collector(design="exact", knows=KNOWLEDGE, explore="none", replan=1.2),
     "oracle": Collector(knows=("variance",), explore="none", **UNSAFE),
     "revar": Collector(**UNSAFE),
     "on-policy": Collector(design="target", explore="none", track="sample", **UNSAFE),
     "safe-on-policy": Collector(design="target", explore="none", track="sample"),
+    "sepec": Collector(design="sepec", **SEPEC),
+    "sepec-none": Collector(design="sepec", side_information="none", explore="none", **SEPEC),
+    "sepec-known": Collector(
+        design="sepec", side_information="known", knows=KNOWLEDGE, explore="none", **SEPEC
+    ),
     "uniform": Collector(design="uniform", explore="none", track="sample", **UNSAFE),
     "baseline": Collector(design="baseline", explore="none", track="sample", **UNSAFE),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,16 +13,19 @@ from saver._jit import jit
 from saver.collect.collectors import Collector
 from saver.design import Planner, dag, is_tree, tree
 from saver.design.onestate import one_decision
-from saver.errors import InvalidProblem
+from saver.design.sepec import with_side_information, without_side_information
+from saver.errors import InvalidPolicy, InvalidProblem
 from saver.problem import checks, weights
+from saver.problem.bellman import by_step
 from saver.problem.checks import Floats, Ints
 from saver.problem.moments import Moments
 from saver.problem.statement import Problem
-from saver.safety.widths import first_width
+from saver.safety.widths import first_width, paper_lower, paper_width
 
 SMALLEST_VARIANCE = 1e-6  # of the largest
 REPLAN_GAP = 1e-3
 LOWEST_QUANTILE = 0.2  # cubed: no variance is raised by more than 125 times
+NEVER = 2.0**60  # the number of an episode that does not come
 ROOM = 1e-3  # kept below the best value that is believed attainable
 
 
@@ -87,17 +91,20 @@ class Knowledge:
 class Drawing:
     """Turns statistics into a design; keeps what does not change between plans."""
 
-    def __init__(self, problem: Problem, collector: Collector) -> None:
-        self.problem, self.collector = problem, collector
+    def __init__(self, problem: Problem, collector: Collector, episodes: int) -> None:
+        self.problem, self.collector, self.episodes = problem, collector, episodes
         self.weights = weights(problem.mdp, problem.target)
         self.is_tree = is_tree(problem.mdp)
         self.planner = Planner(problem.mdp) if collector.design == "exact" else None
         self.allowed = problem.mdp.available.copy()
+        if collector.design == "sepec":
+            self._check_sepec()
 
     @property
     def fixed(self) -> bool:
         """Whether the design never changes."""
         needs = {"closed": {"variance"}, "printed": {"variance"}, "exact": {"variance", "constraint_mean"}}
+        needs["sepec"] = {"pilot"} if self.collector.side_information == "pilot" else set()
         design = self.collector.design
         return (
             not callable(design) and not self.paced and needs.get(design, set()) <= set(self.collector.knows)
@@ -116,14 +123,23 @@ class Drawing:
             return np.array(made)  # a copy: the function may use its array again
         if design in ("closed", "printed") and self.is_tree:
             return tree(problem.mdp, problem.target, variance).policy
+        if design == "printed" and problem.target.ndim == 3:
+            raise InvalidPolicy(
+                "target depends on the step, which the printed design for graphs does not know; use a "
+                "collector with design='closed'"
+            )
         if design in ("closed", "printed"):
             return dag(problem.mdp, problem.target, variance, time_indexed=design == "closed").policy
         if design == "exact":
             return self._exact(statistics, variance, required)
-        if design == "uniform":
-            return problem.mdp.uniform
-        named: Floats = problem.target if design == "target" else problem.baseline
-        return named
+        if design == "sepec":
+            return self._sepec(statistics)
+        named: dict[str, Floats] = {
+            "uniform": problem.mdp.uniform,
+            "target": problem.target,
+            "baseline": problem.baseline,
+        }
+        return named[design]
 
     def _exact(self, statistics: Statistics, variance: Floats, required: float) -> Floats:
         """The exact safe design for what is believed; as safe as can be where nothing reaches the bound."""
@@ -137,6 +153,32 @@ class Drawing:
         required = attainable(required, top)
         plan = self.planner.solve(w, mean, required, tolerance=REPLAN_GAP, iterations=3000)
         return self.planner.unroll(plan)[0]
+
+    def _check_sepec(self) -> None:
+        mdp = self.problem.mdp
+        if mdp.states > 1 or len(mdp.layers) > 1:
+            raise InvalidProblem(
+                f"sepec is for bandits, one state and one step; the model has {mdp.states} states and "
+                f"{len(mdp.layers)} steps: use saver-opt"
+            )
+        if self.collector.side_information == "none" and self.problem.constraint.floor < 0:
+            raise InvalidProblem(
+                f"floor is {self.problem.constraint.floor:g}; sepec without side information is safe only "
+                "where no constraint mean is below 0: use side_information='pilot'"
+            )
+
+    def _sepec(self, statistics: Statistics) -> Floats:
+        """SEPEC's behaviour, [1, A]; lower bounds stand for constraint means that a pilot has estimated."""
+        problem, mean = self.problem, statistics.constraint_mean
+        target, baseline = by_step(problem.mdp, problem.target)[0, 0], by_step(problem.mdp, problem.baseline)
+        if self.collector.side_information == "none":
+            return without_side_information(target, baseline[0, 0], problem.alpha)[None]
+        if self.collector.side_information == "pilot":
+            width = paper_width(problem, self.episodes, statistics.counts)
+            mean = paper_lower(problem, width, statistics.counts, mean)
+        moment = statistics.variance[0] + statistics.mean[0] ** 2
+        required = attainable(problem.required, float(mean[0].max()))
+        return with_side_information(target, moment, mean[0], required)[None]
 
     def fresh(self) -> Drawing:
         """The same for another campaign, which starts its solves anew."""
@@ -154,6 +196,12 @@ class Drawing:
         """Back from plain data."""
         if self.planner is not None and state is not None:
             self.planner.last = np.array(state)
+
+
+@jit
+def next_plan(number: int, replan: float) -> int:
+    """The episode at which the plan of episode `number` is replaced."""
+    return max(number + 1, math.ceil(min(number * replan, NEVER)))
 
 
 @jit

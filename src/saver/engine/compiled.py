@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import queue
 import sys
 import threading
@@ -17,7 +16,7 @@ from scipy import sparse
 
 from saver._jit import cache_folder
 from saver.collect import Campaign, Collector
-from saver.collect.planning import Statistics, believed_variance
+from saver.collect.planning import Statistics, believed_variance, next_plan
 from saver.engine import kernel, state
 from saver.engine.earning import flush, pace
 from saver.engine.layout import ESTIMATED, OUTSIDE, RANDOM, lay_rules, lay_scene, lay_sheets, rows_of
@@ -33,7 +32,7 @@ from saver.problem.moments import Moments
 from saver.problem.seeds import child_seed
 from saver.problem.statement import Scenario
 
-STEPS, MANY = 2_000_000, 64  # steps and runs between two looks at whether to stop
+STEPS, MANY = 2_000_000, 64  # steps and runs of one batch
 
 
 class Setting:
@@ -85,25 +84,26 @@ class Setting:
 class Worker:
     """Room for one campaign at a time, used again for the next."""
 
-    def __init__(self, setting: Setting) -> None:
-        self.setting = setting
-        self.run = new_run(setting.scene, setting.rules, setting.rows)
+    def __init__(self, setting: Setting, stop: Ints) -> None:
+        self.setting, self.stop = setting, stop
+        self.run = new_run(setting.scene, setting.rules, setting.rows, stop)
         self.most = max(1, STEPS // len(setting.scene.factor))
         self.sheets, self.drawing = setting.sheets, setting.campaign._drawing
 
-    def play(self, rows: range, out: Out, worst: Floats, stop: threading.Event) -> None:
+    def play(self, rows: range, out: Out, worst: Floats) -> None:
         """These runs from the beginning; `out` and `worst` have one row for each."""
         s = self.setting
         self.sheets, self.drawing = s.sheets, s.campaign._drawing.fresh()
         acting, world = s.streams(rows)
         if s.batch:
             done = kernel.play_all(s.scene, s.rules, s.sheets, self.run, out, acting, world, worst)
-            if done < len(rows):
+            if done < len(rows) and not self.stop[0]:
                 self._explain(rows[done], out.checkpoints)
             return
         row = Out(out.checkpoints, *(kept[0] for kept in out[1:]))
+        self.run = self.run._replace(tracker=Tracker.of(s.rows))  # the last plan's may have other rows
         self.run.n[state.DONE] = kernel.NOTHING
-        while not stop.is_set():
+        while not self.stop[0]:
             status = kernel.advance(
                 s.scene, s.rules, self.sheets, self.run, row, acting[0], world[0], self.most
             )
@@ -134,7 +134,7 @@ class Worker:
             policy = self.drawing.draw(
                 statistics, variance, float(pace(s.rules, run, s.episodes - number + 1))
             )
-        run.n[state.NEXT_PLAN] = max(number + 1, math.ceil(number * s.collector.replan))
+        run.n[state.NEXT_PLAN] = next_plan(number, s.rules.replan)
         if not s.rules.tracked:
             flush(self.sheets, run)
             explore, _, baseline = s.policies
@@ -173,23 +173,23 @@ def run_compiled(
     """All runs; `tick` is told how many were done."""
     kept = {name: np.full((runs, len(checkpoints)), np.nan) for name in RECORDED}
     worst = np.full(runs, np.nan)
-    stop, finished = threading.Event(), queue.SimpleQueue[int]()
+    stop, finished = np.zeros(1, dtype=np.int64), queue.SimpleQueue[int]()
     size = max(1, min(setting.batch, -(-runs // threads)))
     turns = iter([range(first, min(first + size, runs)) for first in range(0, runs, size)])
     prepare(setting, checkpoints)
 
     def work() -> None:
-        worker = Worker(setting)
         try:
+            worker = Worker(setting, stop)
             for rows in turns:
-                if stop.is_set():
+                if stop[0]:
                     break
                 block = slice(rows.start, rows.stop)
                 out = Out(checkpoints, *(kept[name][block] for name in RECORDED))
-                worker.play(rows, out, worst[block], stop)
+                worker.play(rows, out, worst[block])
                 finished.put(len(rows))
         except BaseException:
-            stop.set()
+            stop[0] = 1
             raise
 
     with ThreadPoolExecutor(min(threads, runs)) as pool:
@@ -201,7 +201,7 @@ def run_compiled(
                 while not finished.empty():
                     tick(finished.get())
         except BaseException:
-            stop.set()
+            stop[0] = 1
             raise
     for future in futures:
         future.result()
@@ -213,11 +213,8 @@ def prepare(setting: Setting, checkpoints: Ints) -> None:
     folder = cache_folder()
     cached = folder is not None and any(Path(folder).rglob("kernel.play_all-*.nbi"))
     if not cached and not getattr(kernel.play_all, "signatures", ()):
-        print(
-            "saver: compiling the engine, once for this version; about half a minute",
-            file=sys.stderr,
-            flush=True,
-        )
+        often = "once for this version" if folder else "in every process: no cache folder can be written"
+        print(f"saver: compiling the engine, {often}; about a minute", file=sys.stderr, flush=True)
     blank = Out(checkpoints, *(np.full((0, len(checkpoints)), np.nan) for _ in RECORDED))
-    worker, streams = Worker(setting), setting.streams(range(1))
+    worker, streams = Worker(setting, np.zeros(1, dtype=np.int64)), setting.streams(range(1))
     kernel.play_all(setting.scene, setting.rules, setting.sheets, worker.run, blank, *streams, np.zeros(0))

@@ -44,7 +44,7 @@ def pace(rules: Any, run: Any, remaining: int) -> Any:
 def boundary(rules: Any, units: int, designed: int, sum_v: float) -> Any:
     """`Certified.boundary`, from the table while all episodes had the full length."""
     rho, level, start, scale = rules.boundary
-    if not rules.boxed and units == designed and len(rules.table) > 1:
+    if not rules.boxed and units == designed and units < len(rules.table):
         return rules.table[units]
     if sum_v == 0.0:
         return 0.0

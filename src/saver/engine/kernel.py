@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from saver._jit import inlined, inner, loop
+from saver.collect.planning import next_plan
 from saver.engine import state
 from saver.engine.earning import boundary, bounded_value, budget_of, keep_visits
 from saver.engine.layout import (
@@ -79,6 +79,8 @@ def begin(scene: Any, rules: Any, run: Any) -> None:
         zeros.fill(0.0)
     run.mark.fill(False)
     run.dirty_count.fill(0)
+    run.spread.fill(0.0)
+    n[state.WHOLE] = rules.whole_plans
     run.f[state.WORST] = np.inf
     run.f[state.LAST_V], run.f[state.LAST_LOW] = rules.last
     n[state.NEXT_PLAN] = NEVER if rules.plan == FIXED else 1
@@ -107,7 +109,7 @@ def advance(  # noqa: PLR0912  (every kind of event in one place)
     if n[state.DONE] == NOTHING:
         begin(scene, rules, run)
     last = min(K, n[state.DONE] + most)
-    while n[state.DONE] < last:
+    while n[state.DONE] < last and run.stop[0] == 0:
         number = n[state.DONE] + 1
         if n[state.ENOUGH] == 1 and 2 * number > K:
             n[state.ENOUGH] = 2
@@ -126,7 +128,7 @@ def advance(  # noqa: PLR0912  (every kind of event in one place)
                 if rules.plan == OUTSIDE:
                     return PLAN
                 plan(scene, rules, run)
-                n[state.NEXT_PLAN] = max(number + 1, math.ceil(number * rules.replan))
+                n[state.NEXT_PLAN] = next_plan(number, rules.replan)
             until = min(until, n[state.NEXT_PLAN] - 1)
         if rules.one_step:
             stretch_one(scene, rules, sheets, run, kind, until, world)
@@ -183,7 +185,7 @@ def stretch(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in register
     stale, fine, one_pass, width = tracked, True, tracked and rules.one_pass, 0.0
     if one_pass:
         noise, floor = scene.noise[len(scene.factor)], 0.0
-    while k < until:
+    while k < until and run.stop[0] == 0:
         # what the candidate would do
         choice = run.tracker.choice
         if one_pass:

@@ -32,6 +32,7 @@ NO_GATE, RETROSPECTIVE, PROSPECTIVE = range(3)
 FIXED, TREE, DAG, ONE, OUTSIDE = range(5)  # where plans come from
 CERTAINTY, ESTIMATED, IMPORTANCE = range(3)
 LEDGERS = {"none": NO_LEDGER, "certified": CERTIFIED, "paper": PAPER, "latest": LATEST, "plugin": PLUGIN}
+LONGEST_TABLE = 10**6
 GATES = {"none": NO_GATE, "retrospective": RETROSPECTIVE, "prospective": PROSPECTIVE}
 
 # Columns of `Scene.pairs`: location and scale of the laws, the target's weight, the true means and variance.
@@ -103,6 +104,7 @@ class Rules(NamedTuple):
     box: tuple[float, float, float, float, float]
     unit: float  # the proxy of an episode of full length
     table: Floats  # the boundary after j of these
+    whole_plans: bool  # a tree whose last states lead on, beyond the horizon
     one_step: bool  # `onestep` applies
     one_pass: bool  # `sums_ahead` applies: no policy ends early for sure, and V(b; floor) is 0
     known_variance: Floats  # [S, A], floored; empty where it is learned
@@ -155,7 +157,7 @@ def lay_scene(scenario: Scenario, campaign: Campaign) -> tuple[Scene, tuple[int,
         rewards,
         constraints,
         np.asarray(mdp.discount ** np.arange(mdp.horizon), dtype=np.float64),
-        np.array([np.sum(mdp.discount ** (2.0 * np.arange(k))) for k in range(len(mdp.layers) + 1)]),
+        np.concatenate([[0.0], np.cumsum(mdp.discount ** (2.0 * np.arange(len(mdp.layers))))]),
         np.concatenate(mdp.layers[::-1]) if tree else going_on(mdp),
         own_step(mdp, problem.target) if tree else np.array(by_step(mdp, problem.target)[0]),
         np.array(problem.target.reshape(-1, mdp.states, mdp.actions)),
@@ -211,7 +213,7 @@ def lay_sheets(campaign: Campaign, truth: Truth, policies: Sequence[Floats]) -> 
 def rows_of(stage: Stage, policy: Floats) -> Floats:
     """A policy row by row: by node where it depends on the step, else by state."""
     nodes = stage.nodes
-    return np.array(policy[nodes.step, nodes.state] if policy.ndim == 3 else policy)
+    return np.array(policy[nodes.step, nodes.state] if policy.ndim == 3 else policy, order="C")
 
 
 def lay_rules(campaign: Campaign, truth: Truth, scene: Scene, laws: tuple[int, int], design: Floats) -> Rules:
@@ -225,12 +227,12 @@ def lay_rules(campaign: Campaign, truth: Truth, scene: Scene, laws: tuple[int, i
     unit = promise.scale**2 * float(scene.noise[-1])
     table, empty = np.zeros(1), np.zeros((0, 0))
     if certified is not None and not boxed and unit > 0:
-        table = mixture_table(unit, campaign.episodes, certified.rho, certified.level)
+        table = mixture_table(unit, min(campaign.episodes, LONGEST_TABLE), certified.rho, certified.level)
     return Rules(
         episodes=campaign.episodes,
         explorations=0 if explore is None else math.isqrt(campaign.episodes),
         explore_by_clock=collector.explore_by_clock,
-        explore_tracked=stage.deterministic,
+        explore_tracked=stage.deterministic and tracked,
         explore_by_node=explore is not None and explore.ndim == 3,
         tracked=tracked,
         track_all=collector.track == "all",
@@ -265,10 +267,12 @@ def lay_rules(campaign: Campaign, truth: Truth, scene: Scene, laws: tuple[int, i
         box=certified.box.numbers if certified is not None and certified.box is not None else (1.0,) * 5,
         unit=unit,
         table=table,
+        whole_plans=len(problem.mdp.layers) == problem.mdp.horizon
+        and bool(problem.mdp.flow[problem.mdp.pairs(problem.mdp.layers[-1])].nnz),
         one_step=tracked
         and len(scene.factor) == len(scene.start) == 1
         and collector.track == "designed"
-        and (collector.gate == "none" or (collector.promises and len(table) > 1))
+        and (collector.gate == "none" or (collector.promises and len(table) > campaign.episodes))
         and collector.estimate == "certainty"
         and not bounded
         and not np.any((problem.baseline > 0) & (problem.baseline < 1))

@@ -48,7 +48,7 @@ def stretch_one(  # noqa: PLR0915  (one loop whose numbers stay in registers)
     exact, designed, bound = n[state.EXACT], n[state.DESIGNED], f[state.BOUND]
     earned, worst, sum_x = f[state.EARNED], f[state.WORST], f[state.SUM_X]
     a = choice[row]
-    while k < until:
+    while k < until and run.stop[0] == 0:
         k += 1
         same = gated and a == safe
         budget = exact * rules.surplus + (bound - designed * rules.required)

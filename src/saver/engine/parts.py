@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from saver._jit import inlined, inner, jit
-from saver.engine.layout import BY_NODE, COIN, FIRST, NORMAL, RANDOM, SAFE, WEIGHT, WORTH
+from saver.engine.layout import BY_NODE, COIN, FIRST, NORMAL, SAFE, WEIGHT, WORTH
 from saver.engine.state import CONSTRAINT, COUNT
 from saver.engine.streams import normal, uniform
 from saver.safety.widths import side
@@ -96,7 +96,7 @@ def reach(scene: Any, choice: Any, first_row: int, by_node: bool, sheets: Any, r
     """
     nodes, A, L = scene.nodes, scene.uniform.shape[1], len(scene.slot)
     n, begin, steps, length, value = 0, 0, 0, 0.0, 0.0
-    same = sheets.flags[SAFE, RANDOM] == 0
+    same = True
     safe_first, safe_by_node = sheets.flags[SAFE, FIRST], sheets.flags[SAFE, BY_NODE] == 1
     full = r.size[0] == len(nodes.state)
     for j in range(r.size[0]):
@@ -116,7 +116,8 @@ def reach(scene: Any, choice: Any, first_row: int, by_node: bool, sheets: Any, r
             alive = alive or mass > 0.0
             length += factor * mass
             value += factor * mass * scene.pairs[p, WORTH]
-            same = same and (sheets.sure[safe_first + (i if safe_by_node else s)] == a or mass == 0.0)
+            safe = safe_first + (i if safe_by_node else s)
+            same = same and (sheets.policy[safe, a] == 1.0 or mass == 0.0)
             if t + 1 < L:
                 for e in range(place(nodes.indptr[p]), place(nodes.indptr[p + 1])):
                     q, x = place(scene.slot[t + 1, place(nodes.indices[e])]), mass * nodes.data[e]
@@ -207,10 +208,10 @@ def as_baseline(scene: Any, choice: Any, first_row: int, by_node: bool, sheets: 
     """Whether the tracked policy agrees with the baseline wherever the baseline goes."""
     for i in scene.safe_nodes:
         s = scene.nodes.state[i]
-        safe = sheets.sure[sheets.flags[SAFE, FIRST] + (i if sheets.flags[SAFE, BY_NODE] else s)]
-        if choice[first_row + (i if by_node else s)] != safe:
+        safe = sheets.flags[SAFE, FIRST] + (i if sheets.flags[SAFE, BY_NODE] else s)
+        if sheets.policy[safe, choice[first_row + (i if by_node else s)]] < 1.0:
             return False
-    return sheets.flags[SAFE, RANDOM] == 0
+    return True
 
 
 @inlined

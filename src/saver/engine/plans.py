@@ -12,19 +12,21 @@ from saver.design.closed import spread_over
 from saver.engine.earning import pace
 from saver.engine.layout import DAG, TREE, WEIGHT
 from saver.engine.parts import pick, rate, rate_all
-from saver.engine.state import CONSTRAINT, COUNT, DONE, ENOUGH, FLOORED, PLANNED, SQUARES, TOP
+from saver.engine.state import CONSTRAINT, COUNT, DONE, ENOUGH, PLANNED, SQUARES, TOP, WHOLE
 
 
 @inlined
 def plan(scene: Any, rules: Any, run: Any) -> None:
     """The design for what is believed now, and the tracker's choices for it."""
     n, b, M = run.n, run.tracker.b[rules.first_row :], run.spread[0]
-    if rules.plan == TREE and n[PLANNED] and not n[FLOORED]:
+    if rules.plan == TREE and n[PLANNED] and not n[WHOLE]:
         replan_tree(scene, rules, run)
-        if not n[FLOORED]:
+        if not n[WHOLE]:
             return
     believe_all(rules, run)
     if rules.plan == TREE:
+        for s in range(len(M)):
+            M[s] = 0.0
         spread_over(scene.nodes, scene.order, scene.target, run.variance, M, M, b)
         for s in range(len(run.mark)):
             run.mark[s] = False
@@ -57,7 +59,7 @@ def believe_all(rules: Any, run: Any) -> None:
             top, bottom = max(top, run.variance[s, a]), min(bottom, run.variance[s, a])
     run.f[TOP] = max(run.f[TOP], top)
     if bottom < SMALLEST_VARIANCE * run.f[TOP] or rules.caution > 0.0:
-        run.n[FLOORED] = 1
+        run.n[WHOLE] = 1
     for s in range(S):
         for a in range(A):
             run.variance[s, a] = max(run.variance[s, a], SMALLEST_VARIANCE * top)
@@ -67,7 +69,7 @@ def believe_all(rules: Any, run: Any) -> None:
 def replan_tree(scene: Any, rules: Any, run: Any) -> None:
     """`plan` on a tree, where only states visited since the last plan can have changed.
 
-    That is so while no variance is floored; once one may be, `FLOORED` is set and all is planned anew.
+    That is so while no variance is floored; once one may be, `WHOLE` is set and all is planned anew.
     """
     A, layer, first_row = run.variance.shape[1], scene.nodes.layer, rules.first_row
     b, T, score, choice = run.tracker
@@ -81,7 +83,7 @@ def replan_tree(scene: Any, rules: Any, run: Any) -> None:
                 run.variance[s, a] = v
                 run.f[TOP] = max(run.f[TOP], v)
                 if v < SMALLEST_VARIANCE * run.f[TOP]:
-                    run.n[FLOORED] = 1
+                    run.n[WHOLE] = 1
         M = run.spread[0]
         spread_over(scene.nodes, states, scene.target, run.variance, M, M, b[first_row:])
         for s in states:

@@ -69,7 +69,10 @@ def simulate(
 def _checkpoints(checkpoints: ArrayLike | None, episodes: int) -> Ints:
     if checkpoints is None:
         return np.unique(np.round(np.geomspace(1, episodes, POINTS)).astype(np.int64))
-    raw = np.asarray(checkpoints)
+    try:
+        raw = np.asarray(checkpoints)
+    except ValueError:
+        raw = np.empty((0, 0))
     if raw.ndim != 1 or (raw.size and raw.dtype.kind not in "iu"):
         raise InvalidProblem(f"checkpoints is {checkpoints!r}; it must be a list of episode counts")
     bad = raw[(raw < 1) | (raw > episodes)]

@@ -26,7 +26,7 @@ from saver.problem.checks import Bools, Floats, Ints
     UNCOUNTED,  # episodes of the drawn design that `visited` does not hold yet
     UNCOUNTED_EXPLORE,
     SINCE,  # the ledger's sum was added up anew
-    FLOORED,  # some variance is, or was, below the floor
+    WHOLE,  # a tree is planned as a whole: some variance is, or was, below the floor
 ) = range(16)
 INTEGERS = 16
 
@@ -87,6 +87,7 @@ class Run(NamedTuple):
     reach: Reach
     path: Ints  # [L, 2], states and actions of the episode
     draws: Floats  # [L]
+    stop: Ints  # [1], not 0 when the loop should return
 
 
 class Out(NamedTuple):
@@ -100,7 +101,7 @@ class Out(NamedTuple):
     conditional_mse: Floats
 
 
-def new_run(scene: Scene, rules: Rules, rows: Floats) -> Run:
+def new_run(scene: Scene, rules: Rules, rows: Floats, stop: Ints) -> Run:
     """Room for one campaign; `rows` are those to follow, the exploration's first."""
     S, A = scene.uniform.shape
     L, nodes, ints, pairs = len(scene.factor), len(scene.nodes.state), np.int64, S * A
@@ -134,4 +135,5 @@ def new_run(scene: Scene, rules: Rules, rows: Floats) -> Run:
         reach=reach,
         path=np.zeros((L, 2), dtype=ints),
         draws=np.zeros(L),
+        stop=stop,
     )
