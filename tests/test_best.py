@@ -35,7 +35,7 @@ def ratio(scenario, collector, episodes, runs, **options):
 
 
 @pytest.mark.parametrize(
-    ("name", "runs", "early", "late"), [("bandit", 200, 1.35, 1.06), ("tree", 40, 1.1, 1.03),
+    ("name", "runs", "early", "late"), [("bandit", 400, 1.3, 1.05), ("tree", 40, 1.1, 1.03),
                                         ("gridworld", 8, 1.2, 1.05)]
 )  # fmt: skip
 def test_saver_opt_is_near_the_exact_limit(name, runs, early, late):

@@ -103,7 +103,12 @@ WORLDS = {
     "tree": scenarios.tree(depth=2, noisy_variance=1.0),
     "gridworld": scenarios.gridworld(size=2, horizon=3, noisy_variance=1.0),
 }
-CELLS = [(name, world) for name in COLLECTORS for world in WORLDS]
+CELLS = [
+    (name, world)
+    for name, collector in COLLECTORS.items()
+    for world in WORLDS
+    if collector.design != "sepec" or world == "bandit"
+]
 
 
 def begin(name, world, episodes=60, seed=0):
@@ -186,6 +191,9 @@ def test_the_estimate_converges_and_the_promise_is_kept(name, world):
     if name == "baseline":
         return
     error = found.estimates[:, -1] - found.true_value
+    if COLLECTORS[name].estimate == "importance":
+        assert abs(error.mean()) < 5 * error.std() / np.sqrt(10)
+        return
     assert abs(error.mean()) < 5 * np.sqrt(found.conditional_mse[:, -1].mean() / 10)
     assert found.conditional_mse[:, -1].mean() < found.conditional_mse[:, 0].mean()
 

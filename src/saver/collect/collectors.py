@@ -39,7 +39,7 @@ class Collector:
         replan: the factor by which the episode count grows between two plans; 1 plans every episode.
         bonus: how many confidence widths are added to sample deviations.
         caution: how many standard errors each sample variance is raised by, as for normal samples; a pair
-            with one sample or none is then believed to vary as much as any. 0 takes them as they are.
+            with fewer than 4 samples is then believed to vary as much as any. 0 takes them as they are.
         side_information: what the design "sepec" is made from: "none", "pilot" (the exploration) or "known".
         learn_from_baseline: whether baseline episodes enter the statistics.
         explore_by_clock: explore while k <= sqrt(episodes), as printed, though all of these may be baseline.
@@ -123,7 +123,7 @@ COLLECTORS: dict[str, Collector] = {
         design="printed", ledger="paper", gate="retrospective", track="all", replan=1.0, explore_by_clock=True
     ),
     "safe-oracle": Collector(knows=("variance",)),
-    "saver-opt": Collector(design="exact", explore="none", replan=1.2, bonus=0.0, caution=1.5),
+    "saver-opt": Collector(design="exact", explore="none", replan=1.2, bonus=0.0, caution=1.0),
     "exact-oracle": Collector(design="exact", knows=KNOWLEDGE, explore="none", replan=1.2),
     "oracle": Collector(knows=("variance",), explore="none", **UNSAFE),
     "revar": Collector(**UNSAFE),

@@ -24,6 +24,7 @@ from saver.safety.widths import first_width, paper_lower, paper_width
 
 SMALLEST_VARIANCE = 1e-6  # of the largest
 REPLAN_GAP = 1e-3
+TRUSTED = 4  # samples; two that happen to agree would starve a pair for thousands of episodes
 LOWEST_QUANTILE = 0.2  # cubed: no variance is raised by more than 125 times
 NEVER = 2.0**60  # the number of an episode that does not come
 ROOM = 1e-3  # kept below the best value that is believed attainable
@@ -99,6 +100,11 @@ class Drawing:
         self.allowed = problem.mdp.available.copy()
         if collector.design == "sepec":
             self._check_sepec()
+        if collector.design == "printed" and problem.target.ndim == 3 and not self.is_tree:
+            raise InvalidPolicy(
+                "target depends on the step, which the printed design for graphs does not know; use a "
+                "collector with design='closed'"
+            )
 
     @property
     def fixed(self) -> bool:
@@ -123,11 +129,6 @@ class Drawing:
             return np.array(made)  # a copy: the function may use its array again
         if design in ("closed", "printed") and self.is_tree:
             return tree(problem.mdp, problem.target, variance).policy
-        if design == "printed" and problem.target.ndim == 3:
-            raise InvalidPolicy(
-                "target depends on the step, which the printed design for graphs does not know; use a "
-                "collector with design='closed'"
-            )
         if design in ("closed", "printed"):
             return dag(problem.mdp, problem.target, variance, time_indexed=design == "closed").policy
         if design == "exact":
@@ -239,12 +240,12 @@ def believe(counts: Any, squares: Any, bonus: float, width: float, caution: floa
     for s in range(out.shape[0]):
         for a in range(out.shape[1]):
             out[s, a] = spread_believed(counts[s, a], squares[s, a], bonus, width, caution)
-            if counts[s, a] >= 2:
+            if counts[s, a] >= TRUSTED:
                 top = max(top, out[s, a])
     if caution > 0.0:
         for s in range(out.shape[0]):
             for a in range(out.shape[1]):
-                if counts[s, a] < 2:
+                if counts[s, a] < TRUSTED:
                     out[s, a] = max(out[s, a], top)
 
 

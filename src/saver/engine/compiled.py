@@ -53,7 +53,7 @@ class Setting:
         self.campaign = campaign = Campaign(problem, collector, episodes, knowledge=known, seed=seed)
         drawing, stage = campaign._drawing, campaign._stage
         design = problem.mdp.uniform
-        if drawing.fixed or (collector.design == "printed" and problem.target.ndim == 3):
+        if drawing.fixed:
             design = campaign._planned(1)
         elif collector.design == "closed" and not drawing.is_tree:
             design = by_step(problem.mdp, design)
