@@ -18,7 +18,7 @@ from tables import Table
 from saver import COLLECTORS, SCENARIOS, design, simulate
 
 EPISODES = (200, 1000, 5000, 20000)
-RUNS = {"bandit": 1000, "intractable": 1000, "movielens": 400, "tree": 200, "gridworld": 100}
+RUNS = {"bandit": 400, "intractable": 400, "movielens": 200, "tree": 100, "gridworld": 50}
 
 
 def rows_of(name: str) -> list[list[Any]]:

@@ -15,14 +15,14 @@ from tables import Table
 
 from saver import design, scenarios, simulate
 
-RUNS, EPISODES = 200, 500
+RUNS, EPISODES = 1000, 500
 COLLECTORS = ("saver", "safe-oracle", "safe-on-policy", "saver-opt")
 NAMES = ("bandit", "tree", "intractable", "movielens", "gridworld")
 
 
 def row(name: str, collector: str) -> list[Any]:
     asked = scenarios.SCENARIOS[name]()
-    runs = RUNS if name != "gridworld" else RUNS // 2
+    runs = RUNS if name != "gridworld" else RUNS // 4
     found = simulate(asked, collector, episodes=EPISODES, runs=runs)
     broken = round(found.violation_rate() * runs)
     bound = float(betaincinv(broken + 1, runs - broken, 0.95)) if broken < runs else 1.0

@@ -20,7 +20,7 @@ from saver import (
     scenarios,
     simulate,
 )
-from saver.collect.planning import spread_believed
+from saver.collect.belief import spread_believed
 from saver.design.sepec import with_side_information, without_side_information
 from saver.errors import InvalidProblem
 from saver.safety.boundaries import mixture, steepest

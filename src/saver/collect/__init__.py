@@ -2,7 +2,7 @@
 
 from saver.collect.campaign import Budget, Campaign
 from saver.collect.collectors import COLLECTORS, Collector
-from saver.collect.planning import Knowledge, Statistics
+from saver.collect.knowledge import Knowledge, Statistics
 from saver.collect.trial import Trial
 
 __all__ = ["COLLECTORS", "Budget", "Campaign", "Collector", "Knowledge", "Statistics", "Trial"]

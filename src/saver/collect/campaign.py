@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from saver.collect import record
+from saver.collect.belief import believed_variance
 from saver.collect.collectors import Collector, find_collector
-from saver.collect.planning import Drawing, Knowledge, Statistics, believed_variance, next_plan
+from saver.collect.knowledge import Knowledge, Statistics
+from saver.collect.planning import Drawing, next_plan
 from saver.collect.tracker import follow_design
 from saver.collect.trial import Trial
 from saver.design import coverage

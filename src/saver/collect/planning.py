@@ -1,92 +1,29 @@
-"""What a design is told, and the design it becomes."""
+"""From what is believed to a design."""
 
 from __future__ import annotations
 
 import copy
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from saver._jit import jit
 from saver.collect.collectors import Collector
+from saver.collect.knowledge import Statistics
 from saver.design import Planner, dag, is_tree, tree
 from saver.design.onestate import one_decision
 from saver.design.sepec import with_side_information, without_side_information
 from saver.errors import InvalidPolicy, InvalidProblem
 from saver.problem import checks, weights
 from saver.problem.bellman import by_step
-from saver.problem.checks import Floats, Ints
-from saver.problem.moments import Moments
+from saver.problem.checks import Floats
 from saver.problem.statement import Problem
-from saver.safety.widths import first_width, paper_lower, paper_width
+from saver.safety.widths import paper_lower, paper_width
 
-SMALLEST_VARIANCE = 1e-6  # of the largest
 REPLAN_GAP = 1e-3
-TRUSTED = 4  # samples; two that happen to agree would starve a pair for thousands of episodes
-LOWEST_QUANTILE = 0.2  # cubed: no variance is raised by more than 125 times
 NEVER = 2.0**60  # the number of an episode that does not come
 ROOM = 1e-3  # kept below the best value that is believed attainable
-
-
-@dataclass(frozen=True, eq=False)
-class Statistics:
-    """What a design may use: samples so far, or the truth where the collector knows it.
-
-    Attributes:
-        problem: what is asked.
-        episode: the number of the episode about to be asked.
-        counts: samples of each pair, [S, A].
-        mean, variance: of the rewards, [S, A].
-        constraint_mean: [S, A].
-    """
-
-    problem: Problem
-    episode: int
-    counts: Ints
-    mean: Floats
-    variance: Floats
-    constraint_mean: Floats
-
-    @classmethod
-    def of(
-        cls, problem: Problem, known: Knowledge, episode: int, rewards: Moments, constraints: Moments
-    ) -> Statistics:
-        """What was seen, and the truth where it is known; the floor is the mean of an unseen constraint."""
-        constraint_mean = np.where(constraints.counts > 0, constraints.mean, problem.constraint.floor)
-        return cls(
-            problem,
-            episode,
-            rewards.counts.copy(),
-            rewards.mean.copy() if known.mean is None else known.mean,
-            rewards.variance if known.variance is None else known.variance,
-            constraint_mean if known.constraint_mean is None else known.constraint_mean,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Knowledge:
-    """Truths that may be given to a collector that says it `knows` them, [S, A] each."""
-
-    mean: Any = None
-    variance: Any = None
-    constraint_mean: Any = None
-
-    def limited(self, problem: Problem, knows: tuple[str, ...]) -> Knowledge:
-        """Only what is named in `knows`, checked; anything else is dropped."""
-        shape = (problem.mdp.states, problem.mdp.actions)
-        kept = {}
-        for name in knows:
-            value = getattr(self, name)
-            if value is None:
-                raise InvalidProblem(
-                    f"the collector knows {name}, which was not given; pass knowledge=Knowledge({name}=...)"
-                )
-            kept[name] = checks.frozen(checks.shaped(name, value, shape))
-        if "variance" in kept:
-            checks.within("variance", kept["variance"], 0.0)
-        return Knowledge(**kept)
 
 
 class Drawing:
@@ -219,53 +156,3 @@ def one_row(w: Any, mean: Any, allowed: Any, required: float) -> Any:
         if allowed[a]:
             top = max(top, mean[a])
     return one_decision(w, mean, allowed, attainable(required, top))
-
-
-def believed_variance(
-    problem: Problem, collector: Collector, known: Knowledge, episodes: int, rewards: Moments
-) -> Floats:
-    """(sample deviation + bonus width)^2, or the truth where it is known; floored."""
-    if known.variance is not None:
-        return floored(known.variance)
-    believed, bonus = np.empty(rewards.mean.shape), float(collector.bonus * problem.reward_scale)
-    width, caution = first_width(problem, episodes), float(collector.caution)
-    believe(rewards.counts, rewards.squares, bonus, width, caution, believed)
-    return floored(believed)
-
-
-@jit
-def believe(counts: Any, squares: Any, bonus: float, width: float, caution: float, out: Any) -> None:
-    """The believed variance of every pair, before flooring."""
-    top = 0.0
-    for s in range(out.shape[0]):
-        for a in range(out.shape[1]):
-            out[s, a] = spread_believed(counts[s, a], squares[s, a], bonus, width, caution)
-            if counts[s, a] >= TRUSTED:
-                top = max(top, out[s, a])
-    if caution > 0.0:
-        for s in range(out.shape[0]):
-            for a in range(out.shape[1]):
-                if counts[s, a] < TRUSTED:
-                    out[s, a] = max(out[s, a], top)
-
-
-@jit
-def spread_believed(T: float, squares: float, bonus: float, width: float, caution: float) -> Any:
-    """(sample deviation + bonus width / sqrt(T))^2, the sample variance first raised by `caution`.
-
-    It is divided by the quantile of chi^2 / (T - 1) that many standard deviations below the median, after
-    Wilson and Hilferty (1931): (1 - 2/(9 (T-1)) - caution sqrt(2/(9 (T-1))))^3.
-    """
-    variance = squares / max(T - 1.0, 1.0)
-    if caution > 0.0 and T >= 2.0:
-        ninth = 2.0 / (9.0 * (T - 1.0))
-        quantile = max(1.0 - ninth - caution * np.sqrt(ninth), LOWEST_QUANTILE)
-        variance /= quantile * quantile * quantile
-    d = np.sqrt(variance) + bonus * (width / np.sqrt(max(T, 1.0)))
-    return d * d
-
-
-def floored(variance: Floats) -> Floats:
-    """No variance below a millionth of the largest."""
-    result: Floats = np.maximum(variance, SMALLEST_VARIANCE * variance.max())
-    return result

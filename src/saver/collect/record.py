@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from saver.collect.collectors import Collector
-from saver.collect.planning import Knowledge
+from saver.collect.knowledge import Knowledge
 from saver.collect.trial import Trial
 from saver.errors import InvalidData
 from saver.problem.moments import Moments

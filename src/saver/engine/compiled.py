@@ -16,7 +16,9 @@ from scipy import sparse
 
 from saver._jit import cache_folder
 from saver.collect import Campaign, Collector
-from saver.collect.planning import Statistics, believed_variance, next_plan
+from saver.collect.belief import believed_variance
+from saver.collect.knowledge import Statistics
+from saver.collect.planning import next_plan
 from saver.engine import kernel, state
 from saver.engine.earning import flush, pace
 from saver.engine.layout import ESTIMATED, OUTSIDE, RANDOM, lay_rules, lay_scene, lay_sheets, rows_of

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from saver.collect import Campaign
-from saver.collect.planning import floored
+from saver.collect.belief import floored
 from saver.design.closed import going_on, own_step
 from saver.design.flows import Nodes
 from saver.engine.reference import Truth

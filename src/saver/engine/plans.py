@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from saver._jit import inlined, inner
-from saver.collect.planning import SMALLEST_VARIANCE, believe, one_row, spread_believed
+from saver.collect.belief import SMALLEST_VARIANCE, believe, spread_believed
+from saver.collect.planning import one_row
 from saver.design.closed import spread_over
 from saver.engine.earning import pace
 from saver.engine.layout import DAG, TREE, WEIGHT

@@ -1,0 +1,73 @@
+"""What a design is told: statistics of what was seen, or the truth where the collector knows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from saver.errors import InvalidProblem
+from saver.problem import checks
+from saver.problem.checks import Floats, Ints
+from saver.problem.moments import Moments
+from saver.problem.statement import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """What a design may use: samples so far, or the truth where the collector knows it.
+
+    Attributes:
+        problem: what is asked.
+        episode: the number of the episode about to be asked.
+        counts: samples of each pair, [S, A].
+        mean, variance: of the rewards, [S, A].
+        constraint_mean: [S, A].
+    """
+
+    problem: Problem
+    episode: int
+    counts: Ints
+    mean: Floats
+    variance: Floats
+    constraint_mean: Floats
+
+    @classmethod
+    def of(
+        cls, problem: Problem, known: Knowledge, episode: int, rewards: Moments, constraints: Moments
+    ) -> Statistics:
+        """What was seen, and the truth where it is known; the floor is the mean of an unseen constraint."""
+        constraint_mean = np.where(constraints.counts > 0, constraints.mean, problem.constraint.floor)
+        return cls(
+            problem,
+            episode,
+            rewards.counts.copy(),
+            rewards.mean.copy() if known.mean is None else known.mean,
+            rewards.variance if known.variance is None else known.variance,
+            constraint_mean if known.constraint_mean is None else known.constraint_mean,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Knowledge:
+    """Truths that may be given to a collector that says it `knows` them, [S, A] each."""
+
+    mean: Any = None
+    variance: Any = None
+    constraint_mean: Any = None
+
+    def limited(self, problem: Problem, knows: tuple[str, ...]) -> Knowledge:
+        """Only what is named in `knows`, checked; anything else is dropped."""
+        shape = (problem.mdp.states, problem.mdp.actions)
+        kept = {}
+        for name in knows:
+            value = getattr(self, name)
+            if value is None:
+                raise InvalidProblem(
+                    f"the collector knows {name}, which was not given; pass knowledge=Knowledge({name}=...)"
+                )
+            kept[name] = checks.frozen(checks.shaped(name, value, shape))
+        if "variance" in kept:
+            checks.within("variance", kept["variance"], 0.0)
+        return Knowledge(**kept)
