@@ -237,3 +237,19 @@ def test_noise_that_steps_share_is_not_covered_by_the_scale_of_one_step():
             wrong[shared] += above
     assert wrong[False] <= 7  # of 40 at level .05: more have a probability below 1e-3
     assert wrong[True] >= 20
+
+
+def test_box_values_are_credited_before_the_boundary_pays():
+    # Constraints of .8 without noise: V(b; m - h) grows as the box closes, while u exceeds what was seen.
+    asked = scenarios.bandit(actions=3)
+    stage = Stage(asked.problem.mdp)
+    ledger, play = Certified(asked.problem, 100, stage, deterministic=False), stage.play(asked.problem.target)
+    lows = []
+    for number in range(1, 31):
+        lows.append(ledger.lower(play))
+        ledger.ask(number, play)
+        ledger.tell(number, play, Episode([0], [number % 3], [0.8]))
+        assert ledger.sum_x - ledger.boundary(ledger.sum_v) < sum(lows)
+        assert ledger.earned() == pytest.approx(sum(lows))
+    assert lows[0] == 0.0
+    assert lows[-1] == pytest.approx(0.8, abs=0.2)
