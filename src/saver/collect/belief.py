@@ -16,6 +16,7 @@ from saver.safety.widths import first_width
 
 SMALLEST_VARIANCE = 1e-6  # of the largest
 TRUSTED = 4  # samples; two that happen to agree would starve a pair for thousands of episodes
+HALF = 0.5
 LOWEST_QUANTILE = 0.2  # cubed: no variance is raised by more than 125 times
 
 
@@ -25,19 +26,27 @@ def believed_variance(
     """(sample deviation + bonus width)^2, or the truth where it is known; floored."""
     if known.variance is not None:
         return floored(known.variance)
-    believed, bonus = np.empty(rewards.mean.shape), float(collector.bonus * problem.reward_scale)
-    width, caution = first_width(problem, episodes), float(collector.caution)
-    believe(rewards.counts, rewards.squares, bonus, width, caution, believed)
+    believed, caution = np.empty(rewards.mean.shape), float(collector.caution)
+    believe(rewards.counts, rewards.squares, extra(problem, collector, episodes), caution, believed)
     return floored(believed)
 
 
+def extra(problem: Problem, collector: Collector, episodes: int) -> float:
+    """What is added to a sample deviation after one sample: bonus widths, half a `reward_scale` of caution.
+
+    The second keeps alive a pair whose samples were all equal, as those of a rare event are.
+    """
+    widths = collector.bonus * first_width(problem, episodes)
+    return float((widths + HALF * collector.caution) * problem.reward_scale)
+
+
 @jit
-def believe(counts: Any, squares: Any, bonus: float, width: float, caution: float, out: Any) -> None:
+def believe(counts: Any, squares: Any, extra: float, caution: float, out: Any) -> None:
     """The believed variance of every pair, before flooring."""
     top = 0.0
     for s in range(out.shape[0]):
         for a in range(out.shape[1]):
-            out[s, a] = spread_believed(counts[s, a], squares[s, a], bonus, width, caution)
+            out[s, a] = spread_believed(counts[s, a], squares[s, a], extra, caution)
             if counts[s, a] >= TRUSTED:
                 top = max(top, out[s, a])
     if caution > 0.0:
@@ -48,8 +57,8 @@ def believe(counts: Any, squares: Any, bonus: float, width: float, caution: floa
 
 
 @jit
-def spread_believed(T: float, squares: float, bonus: float, width: float, caution: float) -> Any:
-    """(sample deviation + bonus width / sqrt(T))^2, the sample variance first raised by `caution`.
+def spread_believed(T: float, squares: float, extra: float, caution: float) -> Any:
+    """(sample deviation + extra / sqrt(T))^2, the sample variance first raised by `caution`.
 
     It is divided by the quantile of chi^2 / (T - 1) that many standard deviations below the median, after
     Wilson and Hilferty (1931): (1 - 2/(9 (T-1)) - caution sqrt(2/(9 (T-1))))^3.
@@ -59,7 +68,7 @@ def spread_believed(T: float, squares: float, bonus: float, width: float, cautio
         ninth = 2.0 / (9.0 * (T - 1.0))
         quantile = max(1.0 - ninth - caution * np.sqrt(ninth), LOWEST_QUANTILE)
         variance /= quantile * quantile * quantile
-    d = np.sqrt(variance) + bonus * (width / np.sqrt(max(T, 1.0)))
+    d = np.sqrt(variance) + extra / np.sqrt(max(T, 1.0))
     return d * d
 
 

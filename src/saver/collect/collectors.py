@@ -39,7 +39,8 @@ class Collector:
         replan: the factor by which the episode count grows between two plans; 1 plans every episode.
         bonus: how many confidence widths are added to sample deviations.
         caution: how many standard errors each sample variance is raised by, as for normal samples; a pair
-            with fewer than 4 samples is then believed to vary as much as any. 0 takes them as they are.
+            with fewer than 4 samples is then believed to vary as much as any, and half a `reward_scale` over
+            sqrt(T) is added to each deviation. 0 takes them as they are.
         side_information: what the design "sepec" is made from: "none", "pilot" (the exploration) or "known".
         learn_from_baseline: whether baseline episodes enter the statistics.
         explore_by_clock: explore while k <= sqrt(episodes), as printed, though all of these may be baseline.
@@ -129,7 +130,7 @@ COLLECTORS: dict[str, Collector] = {
     "revar": Collector(**UNSAFE),
     "on-policy": Collector(design="target", explore="none", track="sample", **UNSAFE),
     "safe-on-policy": Collector(design="target", explore="none", track="sample"),
-    "sepec": Collector(design="sepec", **SEPEC),
+    "sepec": Collector(design="sepec", bonus=0.0, caution=1.0, **SEPEC),
     "sepec-none": Collector(design="sepec", side_information="none", explore="none", **SEPEC),
     "sepec-known": Collector(
         design="sepec", side_information="known", knows=KNOWLEDGE, explore="none", **SEPEC

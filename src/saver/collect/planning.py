@@ -23,6 +23,7 @@ from saver.safety.widths import paper_lower, paper_width
 
 REPLAN_GAP = 1e-3
 NEVER = 2.0**60  # the number of an episode that does not come
+QUARTER = 0.25
 ROOM = 1e-3  # kept below the best value that is believed attainable
 
 
@@ -58,8 +59,8 @@ class Drawing:
         """Whether the design is told what the ledger can afford."""
         return self.collector.design == "exact" and self.collector.promises
 
-    def draw(self, statistics: Statistics, variance: Floats, required: float) -> Floats:
-        """The design: [S, A], or [L, S, A] where it depends on the step. `required` is for the exact one."""
+    def draw(self, statistics: Statistics, variance: Floats, paced: float) -> Floats:
+        """The design: [S, A], or [L, S, A] where it depends on the step. `paced` is for the exact one."""
         problem, design = self.problem, self.collector.design
         if callable(design):
             made = checks.policy(problem.mdp, design(statistics), "the policy that the design returned")
@@ -69,9 +70,9 @@ class Drawing:
         if design in ("closed", "printed"):
             return dag(problem.mdp, problem.target, variance, time_indexed=design == "closed").policy
         if design == "exact":
-            return self._exact(statistics, variance, required)
+            return self._exact(statistics, variance, paced)
         if design == "sepec":
-            return self._sepec(statistics)
+            return self._sepec(statistics, variance)
         named: dict[str, Floats] = {
             "uniform": problem.mdp.uniform,
             "target": problem.target,
@@ -79,16 +80,18 @@ class Drawing:
         }
         return named[design]
 
-    def _exact(self, statistics: Statistics, variance: Floats, required: float) -> Floats:
+    def _exact(self, statistics: Statistics, variance: Floats, paced: float) -> Floats:
         """The exact safe design for what is believed; as safe as can be where nothing reaches the bound."""
         assert self.planner is not None
         mean, w = statistics.constraint_mean, self.weights**2 * variance
         if (only := self.planner.only_state) is not None:
             policy = self.problem.mdp.uniform.copy()
-            policy[only] = one_row(w[only], np.array(mean[only]), self.allowed[only], required)
+            policy[only] = one_row(
+                w[only], np.array(mean[only]), self.allowed[only], self.problem.required, paced
+            )
             return policy
         top = self.planner.best_value(mean)
-        required = attainable(required, top)
+        required = attainable(self.problem.required, paced, top)
         plan = self.planner.solve(w, mean, required, tolerance=REPLAN_GAP, iterations=3000)
         return self.planner.unroll(plan)[0]
 
@@ -105,7 +108,7 @@ class Drawing:
                 "where no constraint mean is below 0: use side_information='pilot'"
             )
 
-    def _sepec(self, statistics: Statistics) -> Floats:
+    def _sepec(self, statistics: Statistics, variance: Floats) -> Floats:
         """SEPEC's behaviour, [1, A]; lower bounds stand for constraint means that a pilot has estimated."""
         problem, mean = self.problem, statistics.constraint_mean
         target, baseline = by_step(problem.mdp, problem.target)[0, 0], by_step(problem.mdp, problem.baseline)
@@ -114,9 +117,9 @@ class Drawing:
         if self.collector.side_information == "pilot":
             width = paper_width(problem, self.episodes, statistics.counts)
             mean = paper_lower(problem, width, statistics.counts, mean)
-        moment = statistics.variance[0] + statistics.mean[0] ** 2
-        required = attainable(problem.required, float(mean[0].max()))
-        return with_side_information(target, moment, mean[0], required)[None]
+        moment, allowed = variance[0] + statistics.mean[0] ** 2, self.allowed[0]
+        required = attainable(problem.required, problem.required, float(mean[0][allowed].max()))
+        return with_side_information(target, moment, mean[0], required, allowed)[None]
 
     def fresh(self) -> Drawing:
         """The same for another campaign, which starts its solves anew."""
@@ -143,16 +146,21 @@ def next_plan(number: int, replan: float) -> int:
 
 
 @jit
-def attainable(required: float, top: float) -> float:
-    """What is required, or a little below the best that is believed attainable."""
-    return min(required, top - ROOM * abs(top))
+def attainable(required: float, paced: float, top: float) -> float:
+    """What to ask of a design: the pace, or what is required if the pace would cost too much.
+
+    A pace that takes more than a quarter of what the best behaviour could earn above the requirement is left
+    to baseline episodes. Always a little below the best that is believed attainable.
+    """
+    wanted = paced if paced <= required + QUARTER * max(top - required, 0.0) else required
+    return min(wanted, top - ROOM * abs(top))
 
 
 @jit
-def one_row(w: Any, mean: Any, allowed: Any, required: float) -> Any:
+def one_row(w: Any, mean: Any, allowed: Any, required: float, paced: float) -> Any:
     """The exact design of the only decision, [A]."""
     top = -np.inf
     for a in range(len(w)):
         if allowed[a]:
             top = max(top, mean[a])
-    return one_decision(w, mean, allowed, attainable(required, top))
+    return one_decision(w, mean, allowed, attainable(required, paced, top))

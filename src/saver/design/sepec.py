@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from saver.design.onestate import one_decision
-from saver.problem.checks import Floats
+from saver.problem.checks import Bools, Floats
 
 
 def without_side_information(target: Floats, baseline: Floats, alpha: float) -> Floats:
@@ -29,9 +29,8 @@ def without_side_information(target: Floats, baseline: Floats, alpha: float) -> 
 
 
 def with_side_information(
-    target: Floats, second_moment: Floats, constraint_mean: Floats, required: float
+    target: Floats, second_moment: Floats, constraint_mean: Floats, required: float, allowed: Bools
 ) -> Floats:
     """The b that minimises sum pi^2 second_moment / b with b . constraint_mean >= required."""
-    allowed = np.ones(len(target), dtype=bool)
     b: Floats = one_decision(target**2 * second_moment, np.array(constraint_mean), allowed, required)
     return b

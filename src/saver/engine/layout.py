@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from saver.collect import Campaign
-from saver.collect.belief import floored
+from saver.collect.belief import extra, floored
 from saver.design.closed import going_on, own_step
 from saver.design.flows import Nodes
 from saver.engine.reference import Truth
@@ -96,7 +96,7 @@ class Rules(NamedTuple):
     proxy: float  # scale^2
     scale: float
     width: float  # the paper's, after one sample
-    bonus: float
+    extra: float  # added to a sample deviation after one sample
     caution: float
     boundary: tuple[float, float, float, float]  # rho, level, start, scale
     last: tuple[float, float]  # proxy and lower value that stand for the last episode before the first
@@ -259,7 +259,7 @@ def lay_rules(campaign: Campaign, truth: Truth, scene: Scene, laws: tuple[int, i
         proxy=promise.scale**2,
         scale=float(promise.scale),
         width=first_width(problem, campaign.episodes),
-        bonus=float(collector.bonus * problem.reward_scale),
+        extra=extra(problem, collector, campaign.episodes),
         caution=float(collector.caution),
         boundary=certified.numbers if certified else (1.0,) * 4,
         last=(certified.last_v, certified.last_low) if certified else (1.0, 0.0),

@@ -53,7 +53,7 @@ def believe_all(rules: Any, run: Any) -> None:
     else:
         seen = run.seen.reshape(S, A, run.seen.shape[1])
         counts, squares = seen[:, :, COUNT], seen[:, :, SQUARES]
-        believe(counts, squares, rules.bonus, rules.width, rules.caution, run.variance)
+        believe(counts, squares, rules.extra, rules.caution, run.variance)
     top, bottom = 0.0, np.inf
     for s in range(S):
         for a in range(A):
@@ -80,7 +80,7 @@ def replan_tree(scene: Any, rules: Any, run: Any) -> None:
             run.mark[s] = False
             for a in range(A):
                 p = s * A + a
-                v = spread_believed(run.seen[p, COUNT], run.seen[p, SQUARES], rules.bonus, rules.width, 0.0)
+                v = spread_believed(run.seen[p, COUNT], run.seen[p, SQUARES], rules.extra, 0.0)
                 run.variance[s, a] = v
                 run.f[TOP] = max(run.f[TOP], v)
                 if v < SMALLEST_VARIANCE * run.f[TOP]:
@@ -126,7 +126,8 @@ def plan_one(scene: Any, rules: Any, run: Any, b: Any) -> None:
         mean[a] = run.seen[p, CONSTRAINT] if run.seen[p, COUNT] > 0.0 else rules.floor
         if rules.known_constraint.size:
             mean[a] = rules.known_constraint[only, a]
-    row = one_row(w, mean, scene.nodes.available[only], pace(rules, run, rules.episodes - run.n[DONE]))
+    paced = pace(rules, run, rules.episodes - run.n[DONE])
+    row = one_row(w, mean, scene.nodes.available[only], rules.required, paced)
     for s in range(b.shape[0]):
         for a in range(A):
             b[s, a] = row[a] if s == only else scene.uniform[s, a]
