@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from saver._jit import inlined, inner, jit
-from saver.engine.layout import DESIGN, EXPLORE, LATEST, PLUGIN, SAFE
+from saver.engine.layout import DESIGN, EXPLORE, LATEST, NO_LEDGER, PLUGIN, SAFE
 from saver.engine.parts import lower_bound
 from saver.engine.state import (
     BASELINE,
@@ -68,8 +68,8 @@ def bounded_value(scene: Any, rules: Any, run: Any, tracked: bool, steps: int, s
 
 @inlined
 def bound_of(rules: Any, run: Any, p: int) -> Any:
-    """The lower bound of one pair's constraint mean."""
-    scale = 0.0 if rules.ledger == PLUGIN else rules.scale
+    """The lower bound of one pair's constraint mean; the plain average for `plugin` and for no ledger."""
+    scale = 0.0 if rules.ledger in (PLUGIN, NO_LEDGER) else rules.scale
     return lower_bound(run.seen[p, COUNT], run.seen[p, CONSTRAINT], scale, rules.width, rules.floor)
 
 
@@ -108,7 +108,7 @@ def renew(rules: Any, run: Any, p: int) -> None:
 
 @inner
 def add_up(rules: Any, sheets: Any, run: Any) -> None:
-    """The whole sum anew, so that rounding does not add up."""
+    """The whole sum of visits times lower bounds, anew."""
     flush(sheets, run)
     total = 0.0
     for p in range(len(run.terms)):

@@ -50,20 +50,19 @@ from saver.engine.parts import (
     reach,
     reached_sums,
     sums_ahead,
+    take,
+    welford,
 )
 from saver.engine.plans import plan
 from saver.engine.recording import record
-from saver.engine.state import CONSTRAINT, COUNT, MEAN, SQUARES, Out
+from saver.engine.state import CONSTRAINT, COUNT, Out
 from saver.engine.streams import uniform
 from saver.problem.checks import LARGEST
-from saver.problem.moments import moment_step
 from saver.safety.plays import second_moment
 from saver.safety.widths import side
 
 FINISHED, PAUSED, PLAN, CHECK, REFUSED = range(5)  # why the loop returned
 NEVER, NOTHING = 2**62, -1  # a plan's number; episodes of a run that has not begun
-
-welford = inlined(moment_step)
 
 
 @inner
@@ -267,7 +266,7 @@ def walk(  # noqa: PLR0912  (every estimator and law in one pass over the steps)
     learned: bool, acting: Any, world: Any,
 ) -> Any:  # fmt: skip
     """Play one episode; return sum discount^t C, sum discount^t m, and its length (0 if it is refused)."""
-    L, A, seen, pairs = len(scene.factor), scene.uniform.shape[1], run.seen, scene.pairs
+    L, A, pairs = len(scene.factor), scene.uniform.shape[1], scene.pairs
     weighted = rules.estimate == IMPORTANCE and kind != SAFE
     random = not tracked and sheets.flags[kind, RANDOM] == 1
     ratio, weighed, gained, guess, p = 1.0, 0.0, 0.0, 0.0, 0
@@ -296,10 +295,7 @@ def walk(  # noqa: PLR0912  (every estimator and law in one pass over the steps)
             ratio *= scene.target_by_step[t if len(scene.target_by_step) > 1 else 0, s, a]
             weighed += scene.factor[t] * ratio * r
         if learned:
-            T = seen[p, COUNT] + 1.0
-            seen[p, COUNT] = T
-            seen[p, MEAN], seen[p, SQUARES] = welford(T, seen[p, MEAN], seen[p, SQUARES], r)
-            seen[p, CONSTRAINT] += (c - seen[p, CONSTRAINT]) / T
+            take(run.seen, p, r, c)
         taken = t + 1
         if taken == L or scene.indptr[p] == scene.indptr[p + 1]:
             break

@@ -10,6 +10,7 @@ from typing import Any
 
 from saver._jit import inlined
 from saver.engine import state
+from saver.engine.earning import budget_of
 from saver.engine.layout import (
     BY_NODE,
     C_SCALE,
@@ -25,11 +26,8 @@ from saver.engine.layout import (
     WEIGHT,
     WORTH,
 )
-from saver.engine.parts import draw, pick, rate
-from saver.engine.state import CONSTRAINT, COUNT, MEAN, SQUARES
-from saver.problem.moments import moment_step
-
-welford = inlined(moment_step)
+from saver.engine.parts import draw, pick, rate, take
+from saver.engine.state import COUNT
 
 
 @inlined
@@ -51,7 +49,7 @@ def stretch_one(  # noqa: PLR0915  (one loop whose numbers stay in registers)
     while k < until and run.stop[0] == 0:
         k += 1
         same = gated and a == safe
-        budget = exact * rules.surplus + (bound - designed * rules.required)
+        budget = budget_of(rules, exact, designed, bound)
         if not gated or same or budget + floor - rules.required >= -rules.tolerance:
             p = s * A + a
             c = observe(rules, pairs, seen, scene.rewards, scene.constraints, p, True, world)
@@ -101,10 +99,7 @@ def observe(
     r = draw(world, rules.laws[0], pairs[p, R_WHERE], pairs[p, R_SCALE], rewards)
     c = draw(world, rules.laws[1], pairs[p, C_WHERE], pairs[p, C_SCALE], constraints)
     if learned:
-        count = seen[p, COUNT] + 1.0
-        seen[p, COUNT] = count
-        seen[p, MEAN], seen[p, SQUARES] = welford(count, seen[p, MEAN], seen[p, SQUARES], r)
-        seen[p, CONSTRAINT] += (c - seen[p, CONSTRAINT]) / count
+        take(seen, p, r, c)
     return c
 
 

@@ -8,9 +8,12 @@ import numpy as np
 
 from saver._jit import inlined, inner, jit
 from saver.engine.layout import BY_NODE, COIN, FIRST, NORMAL, SAFE, WEIGHT, WORTH
-from saver.engine.state import CONSTRAINT, COUNT
+from saver.engine.state import CONSTRAINT, COUNT, MEAN, SQUARES
 from saver.engine.streams import normal, uniform
+from saver.problem.moments import moment_step
 from saver.safety.widths import side
+
+welford = inlined(moment_step)
 
 
 @inlined
@@ -27,6 +30,15 @@ def draw(stream: Any, kind: int, where: float, scale: float, data: Any) -> Any:
     if kind == COIN:
         return 1.0 if uniform(stream) < where else 0.0
     return data[int(where) + int(uniform(stream) * scale)]
+
+
+@inlined
+def take(seen: Any, p: int, r: float, c: float) -> None:
+    """A reward and a constraint of one pair enter the statistics, as in `Moments.add`."""
+    T = seen[p, COUNT] + 1.0
+    seen[p, COUNT] = T
+    seen[p, MEAN], seen[p, SQUARES] = welford(T, seen[p, MEAN], seen[p, SQUARES], r)
+    seen[p, CONSTRAINT] += (c - seen[p, CONSTRAINT]) / T
 
 
 @inlined

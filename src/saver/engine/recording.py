@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 
 from saver._jit import inner
-from saver.engine.earning import budget_of, flush
+from saver.engine.earning import add_up, budget_of
 from saver.engine.layout import CERTAINTY, CERTIFIED, IMPORTANCE, NO_LEDGER, R_MEAN, R_VARIANCE, WEIGHT
-from saver.engine.parts import lower_bound
 from saver.engine.state import (
     BASELINE,
     BOUND,
-    CONSTRAINT,
     COUNT,
     DESIGNED,
     DONE,
@@ -34,8 +32,7 @@ def record(scene: Any, rules: Any, sheets: Any, run: Any, out: Any, budget: floa
     """Write one column of `out`; an estimate with estimated transitions is left to the caller."""
     n, f, at = run.n, run.f, run.n[POINT]
     if rules.ledger == NO_LEDGER:
-        flush(sheets, run)
-        f[TOTAL] = plugin_sum(rules, run)
+        add_up(rules, sheets, run)
     out.budget[at] = budget
     earned = f[BOUND] if rules.ledger == CERTIFIED else f[TOTAL]
     out.ledger[at] = budget_of(rules, n[EXACT], n[DESIGNED], earned)
@@ -45,16 +42,6 @@ def record(scene: Any, rules: Any, sheets: Any, run: Any, out: Any, budget: floa
         out.conditional_mse[at] = conditional(scene.pairs, run.seen, rules.value)
     if rules.estimate == IMPORTANCE and n[WEIGHTED]:
         out.estimates[at] = f[WEIGHTED_MEAN]
-
-
-@inner
-def plugin_sum(rules: Any, run: Any) -> Any:
-    """What the sample means make of the expected visits."""
-    total = 0.0
-    for p in range(len(run.visited)):
-        low = lower_bound(run.seen[p, COUNT], run.seen[p, CONSTRAINT], 0.0, rules.width, rules.floor)
-        total += run.visited[p] * low
-    return total
 
 
 @inner
