@@ -4,7 +4,7 @@ A problem is stated -> a design says how often to visit each (state, action) -> 
 be afforded -> a collector turns both into episodes -> an estimate comes out.
 """
 
-from saver import design, errors, estimate, problem, scenarios
+from saver import design, errors, estimate, problem, scenarios, theory
 from saver.collect import COLLECTORS, Campaign, Collector, Knowledge, Statistics, Trial
 from saver.engine import Player, Runs, simulate
 from saver.problem import (
@@ -19,6 +19,7 @@ from saver.problem import (
     World,
 )
 from saver.scenarios import SCENARIOS
+from saver.theory import Diagnosis, diagnose
 
 __version__ = "0.1.0"
 
@@ -29,6 +30,7 @@ __all__ = [
     "Bounded",
     "Campaign",
     "Collector",
+    "Diagnosis",
     "Empirical",
     "Gaussian",
     "Knowledge",
@@ -42,9 +44,11 @@ __all__ = [
     "Trial",
     "World",
     "design",
+    "diagnose",
     "errors",
     "estimate",
     "problem",
     "scenarios",
     "simulate",
+    "theory",
 ]

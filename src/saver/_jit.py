@@ -1,7 +1,8 @@
 """Compiled functions whose disk cache is never stale.
 
 numba's cache watches only the file of the function itself and would keep a caller after an edit of a
-callee in another file. The cache folder is therefore named by a hash of the whole package.
+callee in another file. The cache folder is therefore named by a hash of the package, without the folders
+that hold nothing compiled and nothing that compiled code uses.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, TypeVar, cast
 import numba
 
 config: Any = numba.config
+PLAIN = {"scenarios", "theory", "experiments", "cli"}  # folders without compiled code
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -24,8 +26,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 def cache_folder() -> str | None:
     """A writable folder named by a hash of the sources, or None: then every process compiles anew."""
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
-        digest.update(path.read_bytes())
+    package = Path(__file__).parent
+    for path in sorted(package.rglob("*.py")):
+        if path.relative_to(package).parts[0] not in PLAIN:
+            digest.update(path.read_bytes())
     chosen = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
     try:
         home = Path(chosen) if chosen else Path.home() / ".cache"

@@ -90,12 +90,24 @@ def exact(
     Stops at a relative gap of `tolerance` or after about `seconds` of solving, whichever comes first; `gap`
     says what was reached. Raises `Infeasible` if no behaviour earns (1 - alpha) baseline_value.
     """
+    return exact_pair(problem, variance, constraint_mean, tolerance=tolerance, seconds=seconds)[1]
+
+
+def exact_pair(
+    problem: Problem,
+    variance: ArrayLike,
+    constraint_mean: ArrayLike | None = None,
+    *,
+    tolerance: float = TOLERANCE,
+    seconds: float = 60.0,
+) -> tuple[ExactDesign, ExactDesign]:
+    """The unconstrained optimum and the safe one, from one pair of solves: see `exact`."""
     began = time.monotonic()
     checks.kind("problem", problem, Problem)
     mdp, planner = problem.mdp, Planner(problem.mdp)
     w = weights(mdp, problem.target) ** 2 * check_variance(mdp, variance)
     hint = dag(mdp, problem.target, variance, time_indexed=True).policy
-    free = plan = planner.solve(w, hint=hint, tolerance=tolerance, seconds=seconds)
+    free = plan = planner.solve(w, hint=hint, tolerance=tolerance, seconds=seconds / 2)
     if constraint_mean is not None:
         mean = checks.shaped("constraint_mean", constraint_mean, (mdp.states, mdp.actions))
         if not planner.is_safe(free, mean, problem.required):
@@ -105,8 +117,8 @@ def exact(
     equal = price <= (1.0 + plan.gap) * (1.0 + free.gap) * (1.0 + ROUNDING)
     if equal and max(plan.gap, free.gap) <= SMALL_GAP:
         price = 1.0
-    policy, occupancy = planner.unroll(plan)
-    return ExactDesign(policy, occupancy, plan.limit, price, plan.gap)
+    first = ExactDesign(*planner.unroll(free), free.limit, 1.0, free.gap)
+    return first, ExactDesign(*planner.unroll(plan), plan.limit, price, plan.gap)
 
 
 def coverage(mdp: Mdp, *, tolerance: float = 1e-3, seconds: float = 60.0) -> Design:

@@ -1,0 +1,185 @@
+"""What the paper's theory and the exact design say about a problem, before any episode is run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from saver.design.exact import ExactDesign, exact_pair
+from saver.design.parts import check_variance
+from saver.errors import Infeasible
+from saver.problem import checks, weights
+from saver.problem.checks import Floats
+from saver.problem.statement import Problem, Scenario
+from saver.theory.bounds import SMALLEST_DEVIATION, Bounds, bounds, sizes_of
+from saver.theory.hardness import Hardness, hardness
+from saver.theory.parts import Nodewise, Number, Undefined, closed_policy, nodewise, per_state
+from saver.theory.prediction import Forecast, Way
+from saver.theory.tractability import Tractability, tractability
+from saver.theory.verdict import Verdict, judge, remarks, unattainable
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosis:
+    """One scenario at one budget. `report()` is for people, `to_dict()` for programs.
+
+    Attributes:
+        scenario: its name.
+        episodes: K; `samples` is n = K L.
+        stderr: the standard error that `Way.episodes` is for: the one asked for, or else what the exact safe
+            design reaches at this budget.
+        spread: M(s), [S] on a tree, B_t(s) of Algorithm 2, [L, S], on a graph; NaN where nothing can be.
+        spread_total: M, their sum.
+        spread_root: M(s_1)^2, on trees the smallest limit of all.
+        unconstrained: the limit of the exact design without safety, with its `unconstrained_gap`.
+        price: the safe limit over the unconstrained one; `gap` is how far the safe limit may be from optimal.
+        ways: what each way of collecting will cost, by name.
+        notes: what is odd about this problem.
+    """
+
+    scenario: str
+    episodes: int
+    samples: int
+    stderr: Number
+    spread: Floats
+    spread_total: float
+    spread_root: float
+    tractability: Tractability
+    hardness: Hardness
+    bounds: Bounds
+    unconstrained: Number
+    unconstrained_gap: Number
+    price: Number
+    gap: Number
+    ways: dict[str, Way]
+    verdict: Verdict
+    notes: tuple[str, ...]
+
+    def report(self) -> str:
+        """Everything, in words and numbers."""
+        from saver.theory.report import report
+
+        return report(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, fit for JSON: None stands for NaN, {"not defined, because": ...} for `Undefined`."""
+        plain: dict[str, Any] = _plain(self)
+        return plain
+
+
+def diagnose(
+    scenario: Scenario,
+    episodes: int | None = None,
+    *,
+    stderr: float | None = None,
+    seconds: float = 20.0,
+) -> Diagnosis:
+    """Diagnose `scenario` with `episodes` (its default) before it is run, from the truth of its world.
+
+    `stderr` is a standard error that is wanted; the exact design stops after about `seconds` and says how far
+    it got.
+    """
+    checks.kind("scenario", scenario, Scenario)
+    K = checks.whole("episodes", scenario.episodes if episodes is None else episodes, 1)
+    if stderr is not None:
+        stderr = checks.between("stderr", stderr, 0.0, math.inf, closed=(False, False))
+    seconds = checks.between("seconds", seconds, 0.0, math.inf, closed=(True, False))
+    problem, world = scenario.problem, scenario.world
+    n = K * problem.mdp.horizon
+    variance = np.array(check_variance(problem.mdp, world.reward.variance))
+    mean = np.array(world.constraint.mean)
+    at = nodewise(problem, variance)
+    design = closed_policy(problem, variance)
+    root = float(np.sum(problem.mdp.start[at.state] * at.spread**2 * (at.step == 0)))
+    forecast = Forecast(problem, weights(problem.mdp, problem.target) ** 2 * variance, mean, K)
+    pair = _exact(problem, variance, mean, seconds)
+    ways, wanted = _ways(forecast, problem, design, pair, stderr)
+    earned = ways["paper"].constraint_value
+    hard = hardness(problem, variance, mean, at, earned)
+    eta = max(float(np.abs(table[at.state][at.allowed]).max()) for table in (world.reward.mean, mean))
+    found = bounds(problem, at, hard, sizes_of(problem, at, n, root, eta), _presumed(at, variance))
+    price: Number = pair if isinstance(pair, Undefined) else pair[1].price
+    if isinstance(pair, Undefined):
+        verdict = unattainable(pair)
+    else:
+        verdict = judge(problem, K, stderr, ways, pair[1], forecast.cost)
+    return Diagnosis(
+        scenario=scenario.name,
+        episodes=K,
+        samples=n,
+        stderr=wanted,
+        spread=per_state(problem, at, at.spread),
+        spread_total=float(at.spread.sum()),
+        spread_root=root,
+        tractability=tractability(problem, mean, at, n),
+        hardness=hard,
+        bounds=found,
+        unconstrained=pair if isinstance(pair, Undefined) else ways["unconstrained"].limit,
+        unconstrained_gap=pair if isinstance(pair, Undefined) else pair[0].gap,
+        price=price,
+        gap=pair if isinstance(pair, Undefined) else pair[1].gap,
+        ways=ways,
+        verdict=verdict,
+        notes=remarks(scenario),
+    )
+
+
+def _exact(
+    problem: Problem, variance: Floats, mean: Floats, seconds: float
+) -> tuple[ExactDesign, ExactDesign] | Undefined:
+    try:
+        return exact_pair(problem, variance, mean, seconds=seconds)
+    except Infeasible as cause:
+        return Undefined(str(cause))
+
+
+def _ways(
+    forecast: Forecast,
+    problem: Problem,
+    design: Floats,
+    pair: tuple[ExactDesign, ExactDesign] | Undefined,
+    stderr: float | None,
+) -> tuple[dict[str, Way], Number]:
+    """The ways, and the standard error that their episodes are for."""
+    wanted: Number = stderr if stderr is not None else Undefined("there is no safe design to take it from")
+    if stderr is None and not isinstance(pair, Undefined):
+        error = forecast.way(pair[1].policy, None, safe=True).at_budget
+        wanted = error if isinstance(error, Undefined) else math.sqrt(error / forecast.episodes)
+    goal = None if isinstance(wanted, Undefined) or wanted == 0.0 else wanted
+    ways = {
+        "on-policy": forecast.way(problem.target, goal, safe=False, drawn=True),
+        "safe on-policy": forecast.way(problem.target, goal, safe=True, drawn=True),
+        "paper": forecast.way(design, goal, safe=True),
+    }
+    if not isinstance(pair, Undefined):
+        ways["unconstrained"] = forecast.way(pair[0].policy, goal, safe=False)
+        ways["exact"] = forecast.way(pair[1].policy, goal, safe=True)
+    return ways, wanted
+
+
+def _presumed(at: Nodewise, variance: Floats) -> dict[str, bool]:
+    """What Theorem 1 presumes."""
+    even = at.allowed / at.allowed.sum(axis=1, keepdims=True)
+    deviations = np.sqrt(variance[at.state][at.allowed])
+    return {
+        "the target takes every action alike": bool(np.allclose(at.target, even, atol=1e-9)),
+        "every deviation is at least 1/16": bool(deviations.min() >= SMALLEST_DEVIATION),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Plain data, by what it is."""
+    if isinstance(value, Undefined):
+        return {"not defined, because": value.because}
+    if is_dataclass(value) and not isinstance(value, type):
+        value = {field.name: getattr(value, field.name) for field in fields(value)}
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

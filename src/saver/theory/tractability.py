@@ -1,0 +1,82 @@
+"""The tractability condition (Assumption 1), as printed and as derived.
+
+With r = 1 - V_c(b-) / V_c(pi_0), C_sigma = max b_*(a|s) and x = C_sigma r / alpha, b- played for
+C_sigma (n - sqrt(n)) samples is affordable iff sqrt(n) (1 - x) + x >= 0. So x <= 1 excludes no budget, and
+x > 1 allows sqrt(n) <= x / (x - 1) only: an upper bound. The printed condition drops C_sigma from the second
+term and divides by 1 - x, negative when x > 1, without turning the inequality:
+sqrt(n) >= (r / alpha) / (x - 1). (The printed C_sigma divides b_* by M(s) once more, which is not scale-free;
+here b_* is normalised.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from saver.problem import minimising
+from saver.problem.checks import Floats
+from saver.problem.statement import Problem
+from saver.theory.parts import Nodewise, Number, Undefined
+
+NOTHING = 1e-12  # a share of the baseline's value that is rounding
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One form of the condition: n must be `sense` `samples`; `holds` at the budget asked about."""
+
+    formula: str
+    sense: str
+    samples: Number
+    holds: bool | Undefined
+
+
+@dataclass(frozen=True)
+class Tractability:
+    """Everything that enters the condition.
+
+    Attributes:
+        worst_value: V_c(b-), the smallest constraint value that any behaviour has.
+        room: r, the share of the baseline's value that the worst behaviour loses.
+        c_sigma: the largest b_*(a|s).
+        x: C_sigma r / alpha.
+    """
+
+    worst_value: float
+    room: float
+    c_sigma: float
+    x: float
+    printed: Condition
+    derived: Condition
+
+
+def tractability(problem: Problem, constraint_mean: Floats, at: Nodewise, samples: int) -> Tractability:
+    """The condition for this problem with a budget of `samples` = K L."""
+    worst = minimising(problem.mdp, constraint_mean)[1]
+    room = 1.0 - worst / problem.baseline_value
+    c_sigma = float(at.policy.max())
+    x = c_sigma * room / problem.alpha
+    return Tractability(
+        worst, room, c_sigma, x, _printed(room, problem.alpha, x, samples), _derived(x, samples)
+    )
+
+
+def _printed(room: float, alpha: float, x: float, samples: int) -> Condition:
+    formula, sense = "sqrt(n) >= (r / alpha) / (x - 1)", "at least"
+    if room <= NOTHING:
+        none = Undefined(
+            "the baseline is already the worst policy, so that r is 0 and every behaviour is safe"
+        )
+        return Condition(formula, sense, none, none)
+    if x <= 1.0:
+        none = Undefined(f"it presumes x > 1 and x is {x:.4g}")
+        return Condition(formula, sense, none, none)
+    bound = (room / alpha / (x - 1.0)) ** 2
+    return Condition(formula, sense, bound, samples >= bound)
+
+
+def _derived(x: float, samples: int) -> Condition:
+    formula, sense = "sqrt(n) (1 - x) + x >= 0", "at most"
+    if x <= 1.0:
+        return Condition(formula, sense, Undefined("x <= 1 excludes no budget"), True)
+    bound = (x / (x - 1.0)) ** 2
+    return Condition(formula, sense, bound, samples <= bound)
