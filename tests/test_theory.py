@@ -234,7 +234,7 @@ def test_episodes_reach_the_standard_error_that_was_asked_for():
         assert reached / needed == pytest.approx(0.02**2, rel=2e-3)
     assert wanted.verdict.word == "hopeless"
     assert "0.02" in wanted.verdict.because
-    enough = f"{wanted.ways['exact'].episodes:.0f} episodes"
+    enough = f"{wanted.ways['exact'].episodes:,.0f} episodes"
     assert any(enough in remedy for remedy in wanted.verdict.remedies)
     assert saver.diagnose(made, stderr=0.03).verdict.word == "affordable"
 
@@ -258,7 +258,7 @@ def test_the_first_episode_is_the_baselines():
 
 
 def test_a_tiny_alpha_is_hopeless():
-    d = saver.diagnose(saver.SCENARIOS["bandit"](alpha=0.001), 500)
+    d = saver.diagnose(saver.SCENARIOS["tree"](alpha=0.001), 500)
     assert d.verdict.word == "hopeless"
     assert any(remedy.startswith("alpha") for remedy in d.verdict.remedies)
     assert any(remedy.startswith("the budget") for remedy in d.verdict.remedies)
@@ -309,6 +309,82 @@ def test_a_world_that_breaks_its_promises_is_named():
     assert saver.diagnose(made).notes == ()
 
 
+def test_a_rare_coin_needs_more_than_its_deviation():
+    # p = .01: deviation .0995, but the proxy is (1 - .02) / (2 log 99) = .3265^2
+    made = bandit_of([0.5, 0.5], [1.0, 1.0], [0.99, 0.99])
+    coin = replace(made, world=replace(made.world, constraint=saver.Bernoulli([[0.99, 0.99]])))
+    assert "needs a noise scale of 0.3265 here" in saver.diagnose(coin).notes[0]
+    honest = replace(coin, problem=replace(coin.problem, constraint=saver.SubGaussian(0.327)))
+    assert saver.diagnose(honest).notes == ()
+
+
+def test_a_budget_that_cannot_see_every_action_has_no_prediction():
+    many = bandit_of([1 / 30] * 30, [1e-4] * 30, [0.5] * 30)
+    d = saver.diagnose(many, 20, stderr=0.05)
+    assert "unseen" in str(d.ways["exact"].at_budget)
+    assert d.verdict.word == "hopeless"
+    assert d.ways["exact"].episodes >= 30
+    assert "unseen" in str(saver.diagnose(many, 40).ways["on-policy"].at_budget)
+
+
+def test_a_standard_error_that_is_met_is_not_hopeless():
+    made = bandit_of([0.06, 0.2, 0.74], [0.02, 0.15, 0.35], [0.5, 0.0, 0.3], alpha=0.02)
+    assert saver.diagnose(made, 2000).verdict.word == "hopeless"
+    assert saver.diagnose(made, 2000, stderr=1.0).verdict.word == "affordable"
+
+
+def test_what_no_budget_reaches_without_safety_is_not_blamed_on_safety():
+    d = saver.diagnose(saver.SCENARIOS["bandit"](), 200, stderr=0.01)
+    assert "without safety" in d.verdict.because
+    assert [remedy.split(":")[0] for remedy in d.verdict.remedies] == ["the budget"]
+    never = saver.diagnose(bandit_of([0.5, 0.5], [1.0, 1.0], [0.5, 0.5]), 1000, stderr=1e-6)
+    assert "1,000,000,000 episodes are not enough" in never.verdict.remedies[0]
+
+
+def test_budgets_up_to_a_thousand_million_are_tried():
+    made = bandit_of([0.5, 0.5], [1.0, 1.0], [0.5, 0.5])
+    # K MSE is (.5 + .5)^2 = 1, so 9e8 episodes give 1 / sqrt(9e8)
+    assert saver.diagnose(made, 1000, stderr=9e8**-0.5).ways["unconstrained"].episodes == pytest.approx(
+        9e8, rel=1e-4
+    )
+
+
+def test_a_safe_optimum_among_several_needs_no_remedy():
+    # the root's actions are free to choose: reward noise is only below, and both actions lead there
+    P = np.zeros((2, 2, 2))
+    P[0, :, 1] = 1.0
+    made = scenario_of(
+        saver.Mdp(P, 2),
+        target=np.array([[0.0, 1.0], [0.5, 0.5]]),
+        variance=np.array([[0.0, 0.0], [1.0, 1.0]]),
+        constraint=[[1.0, 0.0], [1.0, 1.0]],
+        alpha=0.05,
+    )
+    d = saver.diagnose(made, 60)
+    assert d.price == 1.0
+    assert not any(remedy.startswith("alpha") for remedy in d.verdict.remedies)
+
+
+def test_a_design_that_is_stopped_at_once_still_has_a_price_of_at_least_one():
+    for alpha in (0.2, 0.3, 0.33, 0.36):
+        d = saver.diagnose(saver.SCENARIOS["gridworld"](alpha=alpha), seconds=0)
+        assert d.price >= 1.0
+        exact = saver.diagnose(saver.SCENARIOS["gridworld"](alpha=alpha)).price
+        assert d.price / (1 + d.gap) <= exact * (1 + 1e-6)
+        assert exact <= d.price * (1 + d.unconstrained_gap) * (1 + 1e-6)
+
+
+def test_a_state_without_variance_does_not_set_c_sigma():
+    mdp = saver.SCENARIOS["tree"](depth=2).problem.mdp
+    target = np.array([[0.5, 0.5], [0.99, 0.01], [0.5, 0.5]])
+    variance = np.array([[1.0, 1.0], [0.0, 0.0], [1.0, 1.0]])
+    d = saver.diagnose(scenario_of(mdp, target=target, variance=variance))
+    assert d.tractability.c_sigma < 0.8
+    assert "M(s) is 0 in state 1" in str(d.bounds.oracle_violations.total)
+    nothing = saver.diagnose(bandit_of([0.5, 0.5], [0.0, 0.0], [0.9, 0.3]))
+    assert "no reward varies" in str(nothing.tractability.x)
+
+
 def test_what_cannot_be_reached_is_hopeless():
     made = saver.SCENARIOS["bandit"]()
     world = replace(made.world, constraint=saver.Gaussian(0.2 * np.asarray(made.world.constraint.mean), 0.01))
@@ -316,6 +392,8 @@ def test_what_cannot_be_reached_is_hopeless():
     assert d.verdict.word == "hopeless"
     assert "no behaviour reaches the required constraint value 0.375" in d.verdict.because
     assert "no behaviour reaches" in str(d.price)
+    assert d.unconstrained == pytest.approx(1.6203, abs=1e-4)
+    assert not any(way.safe for way in d.ways.values())
     assert "hopeless" in d.report().lower()
 
 
@@ -347,7 +425,8 @@ def test_ten_thousand_states_stop_at_the_time_limit():
     assert time.monotonic() - began < 30  # about 4 s; the rest is for a busy machine
     assert 1e-3 < d.gap < math.inf
     assert d.ways["exact"].limit > d.unconstrained
-    assert "stopped early" in d.verdict.because
+    assert "unseen" in d.verdict.because
+    assert "stopped early" in saver.diagnose(made, 10**6, seconds=2.0).verdict.because
 
 
 @pytest.mark.parametrize(
@@ -368,7 +447,7 @@ def test_bad_arguments_are_named(options, message):
 
 def test_a_power_law_is_found_again():
     K = np.array([100, 200, 400, 800, 1600])
-    found = _fit(K, 3.0 * K**-1.5, 0.01 * K**-1.5, 1.0, 0.95)
+    found = _fit(K, 3.0 * K**-1.5, 0.01 * K**-1.5, 1.0, 0.0, 0.95)
     assert found.exponent == pytest.approx(-1.5)
     # weights (3 / .01)^2, log K two-spaced by log 2: spread = weight * 10 log(2)^2; t(.975, 3) = 3.1824
     half = 3.1824 / math.sqrt(300**2 * 10 * math.log(2) ** 2)
@@ -376,7 +455,9 @@ def test_a_power_law_is_found_again():
     # the interval covers: 300 noisy fits at level .9; fewer than 250 have probability below 1e-4
     rng, hits = np.random.default_rng(0), 0
     for _ in range(300):
-        low, high = _fit(K, K**-1.5 * (1 + 0.02 * rng.standard_normal(5)), 0.02 * K**-1.5, 1.0, 0.9).interval
+        low, high = _fit(
+            K, K**-1.5 * (1 + 0.02 * rng.standard_normal(5)), 0.02 * K**-1.5, 1.0, 0.0, 0.9
+        ).interval
         hits += low <= -1.5 <= high
     assert hits >= 250
 
@@ -401,5 +482,9 @@ def test_regret_rates_refuse_what_they_cannot_fit():
         regret_rate(made, budgets=[100, 200])
     with pytest.raises(InvalidProblem, match="estimate='certainty'"):
         regret_rate(made, "sepec", budgets=[100, 200, 300], runs=3)
-    with pytest.raises(InvalidProblem, match="not above 0 beyond chance"):
+    with pytest.raises(InvalidProblem, match="against='unconstrained'"):
         regret_rate(made, "oracle", budgets=[100, 200, 300], runs=3)
+    with pytest.raises(InvalidProblem, match="unless it has none"):
+        regret_rate(bandit_of([1.0], [1.0], [0.5]), budgets=[100, 200, 400], runs=5)
+    with pytest.raises(InvalidProblem, match="budgets is 1000"):
+        regret_rate(made, budgets=1000)

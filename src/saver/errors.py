@@ -1,5 +1,11 @@
 """What can go wrong, each with a message that names the value, the place and the remedy."""
 
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
 
 class SaverError(Exception):
     """Every error that saver raises on purpose."""
@@ -23,3 +29,11 @@ class CampaignEnded(SaverError, RuntimeError):
 
 class Infeasible(SaverError, ValueError):
     """No behaviour can do what was asked."""
+
+
+def no_such(kind: str, name: Any, known: Iterable[str]) -> InvalidProblem:
+    """The error for a name that is not known, with the nearest one."""
+    names = list(known)
+    near = difflib.get_close_matches(str(name), names, 1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return InvalidProblem(f"no {kind} {name!r}; {hint}known: {', '.join(names)}")

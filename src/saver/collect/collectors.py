@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from saver.errors import InvalidProblem
+from saver.errors import InvalidProblem, no_such
 from saver.estimate import ESTIMATORS
 from saver.problem import checks
 from saver.safety import GATES
@@ -146,6 +145,4 @@ def find_collector(collector: Collector | str) -> Collector:
         return collector
     if isinstance(collector, str) and collector in COLLECTORS:
         return COLLECTORS[collector]
-    near = difflib.get_close_matches(str(collector), COLLECTORS, 1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    raise InvalidProblem(f"no collector {collector!r}; {hint}known: {', '.join(COLLECTORS)}")
+    raise no_such("collector", collector, COLLECTORS)

@@ -19,7 +19,7 @@ from saver.problem.mdp import Mdp
 
 
 def tree(mdp: Mdp, target: ArrayLike, variance: ArrayLike) -> Design:
-    """The optimal behaviour on a tree (eq. 5 and 6): b(a|s) is proportional to the a-th term of
+    """The optimal behaviour on a tree (eq. 4 and 5): b(a|s) is proportional to the a-th term of
 
     M(s) = sum_a pi(a|s) sqrt(variance(s,a) + discount^2 sum_s' P(s'|s,a) M(s')^2),
 

@@ -113,7 +113,7 @@ def exact_pair(
         if not planner.is_safe(free, mean, problem.required):
             left = max(0.0, seconds - (time.monotonic() - began))
             plan = planner.solve(w, mean, problem.required, tolerance=tolerance, seconds=left)
-    price = plan.limit / free.limit if free.limit > 0 else 1.0
+    price = max(1.0, plan.limit / free.limit) if free.limit > 0 else 1.0  # below 1 only if `free` was stopped
     equal = price <= (1.0 + plan.gap) * (1.0 + free.gap) * (1.0 + ROUNDING)
     if equal and max(plan.gap, free.gap) <= SMALL_GAP:
         price = 1.0

@@ -33,13 +33,14 @@ def simulate(
     checkpoints: ArrayLike | None = None,
     engine: str = "compiled",
     threads: int | None = None,
-    progress: bool = False,
+    progress: bool | Callable[[int], None] = False,
 ) -> Runs:
     """Simulate `runs` campaigns; run r uses the child r of `seed`, so results do not depend on anything else.
 
     `checkpoints` are episode counts at which results are kept, the last episode always among them; by default
     30, evenly spaced in the logarithm. The engine "reference" gives the same results in plain Python, in one
-    thread. `threads` is the number of cores to use, by default all.
+    thread. `threads` is the number of cores to use, by default all. `progress` shows a bar, or is a function
+    that is told how many more runs are done.
     """
     checks.kind("scenario", scenario, Scenario)
     chosen = find_collector(collector)
@@ -87,8 +88,11 @@ def _cores() -> int:
 
 
 @contextmanager
-def _bar(runs: int, progress: bool) -> Iterator[Callable[[int], None]]:
+def _bar(runs: int, progress: bool | Callable[[int], None]) -> Iterator[Callable[[int], None]]:
     """A progress bar that is told how many more runs are done."""
+    if callable(progress):
+        yield progress
+        return
     if not progress:
         yield lambda count: None
         return

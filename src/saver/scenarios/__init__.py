@@ -1,7 +1,10 @@
 """Factories of scenarios; every number of theirs is an argument."""
 
+import inspect
 from collections.abc import Callable
+from typing import Any
 
+from saver.errors import no_such
 from saver.problem import Scenario
 from saver.scenarios.bandit import bandit
 from saver.scenarios.gridworld import gridworld
@@ -17,4 +20,25 @@ SCENARIOS: dict[str, Callable[..., Scenario]] = {
     "intractable": intractable,
 }
 
-__all__ = ["SCENARIOS", "bandit", "gridworld", "intractable", "lower_bound_pair", "movielens", "tree"]
+
+def find_scenario(name: str, **options: Any) -> Scenario:
+    """The scenario of that name, with these arguments of its factory."""
+    if name not in SCENARIOS:
+        raise no_such("scenario", name, SCENARIOS)
+    make = SCENARIOS[name]
+    for option in options:
+        if option not in inspect.signature(make).parameters:
+            raise no_such(f"argument of {name}", option, inspect.signature(make).parameters)
+    return make(**options)
+
+
+__all__ = [
+    "SCENARIOS",
+    "bandit",
+    "find_scenario",
+    "gridworld",
+    "intractable",
+    "lower_bound_pair",
+    "movielens",
+    "tree",
+]

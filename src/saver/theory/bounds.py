@@ -4,6 +4,8 @@ Constants are those of the formal statements. Where a bound is of the form O(.) 
 hidden: the number shown is for a constant of 1 and says how a term scales, not how large it is. n = K L
 samples, S the states in which some behaviour can act, A the actions, eta the largest mean in magnitude.
 The fourth term of Theorem 2 is printed with L S A and derived, for both bounds, with L S A^2: that is used.
+The first term, M(s1)^2 / n, divides by samples what holds per episode: no behaviour has below M(s1)^2 / K.
+Theorem 2 and Proposition 2 are for trees; on graphs M is Algorithm 2's B, and the numbers prove nothing.
 """
 
 from __future__ import annotations
@@ -85,7 +87,7 @@ class Sizes(NamedTuple):
     root: float  # M(s_1)^2
     M: float
     M_min: Number
-    b_min: Number
+    b_min: Number  # the smallest share of b_* for an action of the target
     eta: float
     log: float  # log(S A n (n + 1) / delta)
 

@@ -50,8 +50,8 @@ class Diagnosis:
     tractability: Tractability
     hardness: Hardness
     bounds: Bounds
-    unconstrained: Number
-    unconstrained_gap: Number
+    unconstrained: float
+    unconstrained_gap: float
     price: Number
     gap: Number
     ways: dict[str, Way]
@@ -94,18 +94,18 @@ def diagnose(
     at = nodewise(problem, variance)
     design = closed_policy(problem, variance)
     root = float(np.sum(problem.mdp.start[at.state] * at.spread**2 * (at.step == 0)))
-    forecast = Forecast(problem, weights(problem.mdp, problem.target) ** 2 * variance, mean, K)
-    pair = _exact(problem, variance, mean, seconds)
-    ways, wanted = _ways(forecast, problem, design, pair, stderr)
-    earned = ways["paper"].constraint_value
+    forecast = Forecast(scenario, K)
+    free, safe = _exact(problem, variance, mean, seconds)
+    ways, wanted = _ways(forecast, problem, design, free, safe, stderr)
+    earned = float(np.sum(weights(problem.mdp, design) * mean))
     hard = hardness(problem, variance, mean, at, earned)
     eta = max(float(np.abs(table[at.state][at.allowed]).max()) for table in (world.reward.mean, mean))
-    found = bounds(problem, at, hard, sizes_of(problem, at, n, root, eta), _presumed(at, variance))
-    price: Number = pair if isinstance(pair, Undefined) else pair[1].price
-    if isinstance(pair, Undefined):
-        verdict = unattainable(pair)
+    terms = tractability(problem, mean, at, n)
+    found = bounds(problem, at, hard, sizes_of(problem, at, n, root, eta), _presumed(at, variance, terms))
+    if isinstance(safe, Undefined):
+        verdict = unattainable(safe)
     else:
-        verdict = judge(problem, K, stderr, ways, pair[1], forecast.cost)
+        verdict = judge(problem, K, stderr, ways, (free, safe), forecast.cost)
     return Diagnosis(
         scenario=scenario.name,
         episodes=K,
@@ -114,13 +114,13 @@ def diagnose(
         spread=per_state(problem, at, at.spread),
         spread_total=float(at.spread.sum()),
         spread_root=root,
-        tractability=tractability(problem, mean, at, n),
+        tractability=terms,
         hardness=hard,
         bounds=found,
-        unconstrained=pair if isinstance(pair, Undefined) else ways["unconstrained"].limit,
-        unconstrained_gap=pair if isinstance(pair, Undefined) else pair[0].gap,
-        price=price,
-        gap=pair if isinstance(pair, Undefined) else pair[1].gap,
+        unconstrained=free.limit,
+        unconstrained_gap=free.gap,
+        price=safe if isinstance(safe, Undefined) else safe.price,
+        gap=safe if isinstance(safe, Undefined) else safe.gap,
         ways=ways,
         verdict=verdict,
         notes=remarks(scenario),
@@ -129,44 +129,47 @@ def diagnose(
 
 def _exact(
     problem: Problem, variance: Floats, mean: Floats, seconds: float
-) -> tuple[ExactDesign, ExactDesign] | Undefined:
+) -> tuple[ExactDesign, ExactDesign | Undefined]:
+    """The unconstrained and the safe optimum, if there is one."""
     try:
         return exact_pair(problem, variance, mean, seconds=seconds)
     except Infeasible as cause:
-        return Undefined(str(cause))
+        return exact_pair(problem, variance, seconds=seconds)[0], Undefined(str(cause))
 
 
 def _ways(
     forecast: Forecast,
     problem: Problem,
     design: Floats,
-    pair: tuple[ExactDesign, ExactDesign] | Undefined,
+    free: ExactDesign,
+    safe: ExactDesign | Undefined,
     stderr: float | None,
 ) -> tuple[dict[str, Way], Number]:
     """The ways, and the standard error that their episodes are for."""
     wanted: Number = stderr if stderr is not None else Undefined("there is no safe design to take it from")
-    if stderr is None and not isinstance(pair, Undefined):
-        error = forecast.way(pair[1].policy, None, safe=True).at_budget
+    if stderr is None and not isinstance(safe, Undefined):
+        error = forecast.way(safe.policy, None, safe=True).at_budget
         wanted = error if isinstance(error, Undefined) else math.sqrt(error / forecast.episodes)
     goal = None if isinstance(wanted, Undefined) or wanted == 0.0 else wanted
     ways = {
         "on-policy": forecast.way(problem.target, goal, safe=False, drawn=True),
-        "safe on-policy": forecast.way(problem.target, goal, safe=True, drawn=True),
-        "paper": forecast.way(design, goal, safe=True),
+        "unconstrained": forecast.way(free.policy, goal, safe=False),
     }
-    if not isinstance(pair, Undefined):
-        ways["unconstrained"] = forecast.way(pair[0].policy, goal, safe=False)
-        ways["exact"] = forecast.way(pair[1].policy, goal, safe=True)
+    if not isinstance(safe, Undefined):
+        ways["safe on-policy"] = forecast.way(problem.target, goal, safe=True, drawn=True)
+        ways["paper"] = forecast.way(design, goal, safe=True)
+        ways["exact"] = forecast.way(safe.policy, goal, safe=True)
     return ways, wanted
 
 
-def _presumed(at: Nodewise, variance: Floats) -> dict[str, bool]:
+def _presumed(at: Nodewise, variance: Floats, terms: Tractability) -> dict[str, bool]:
     """What Theorem 1 presumes."""
     even = at.allowed / at.allowed.sum(axis=1, keepdims=True)
     deviations = np.sqrt(variance[at.state][at.allowed])
     return {
         "the target takes every action alike": bool(np.allclose(at.target, even, atol=1e-9)),
         "every deviation is at least 1/16": bool(deviations.min() >= SMALLEST_DEVIATION),
+        "the problem is tractable, as printed": terms.printed.holds is True,
     }
 
 

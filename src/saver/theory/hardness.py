@@ -1,9 +1,10 @@
 """The paper's hardness parameters, from their definitions.
 
-H*(1) = (alpha V_c(pi_0) + D_0) / (alpha V_c(pi_0)) with D_0 = V_c(b_*) - V_c(pi_0) in the text of Theorem 1
-and its absolute value in the formal statement and the proof. The absolute one is used in the bounds.
+H*(1) = (alpha V_c(pi_0) + D_0) / (alpha V_c(pi_0)) with D_0 = V_c(b_*) - V_c(pi_0) in the text of Theorem 1.
+The formal statement has the absolute value, and the safe oracle's value in the place of V_c(b_*), which makes
+it depend on the budget. Here it is the absolute value with b_*, and that is used in the bound.
 
-H*(2)(s) is defined twice. Before Theorem 2, which the bounds use,
+H*(2)(s) is defined twice. Before Theorem 2 (eq. 9), which the bounds use,
     1 / (alpha mu_c(s,0)) sum over a != 0 of pi(a|s) sigma(s,a) min+{D(s,a), D(s,0) - D(s,a)},
 in step 7 of its proof and of the oracle's
     sum over a of b_*(a|s) min+{D(s,a), D(s,0) - D(s,a)},

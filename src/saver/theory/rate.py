@@ -18,6 +18,7 @@ from saver.problem.seeds import child_seed
 from saver.problem.statement import Scenario
 
 BUDGETS = (4000, 8000, 16000, 32000, 64000, 128000)
+ROUNDING = 1e-12  # relative
 AGAINST = ("safe", "unconstrained")
 
 
@@ -32,7 +33,7 @@ class RegretRate:
         budgets: the numbers of episodes, [B].
         regret: mean conditional_mse - limit / K, [B].
         stderr: of each regret, [B].
-        limit: of the optimum that the regret is against.
+        limit: of the optimum that the regret is against, and `gap`, how far it may be from optimal.
         misfit: the mean squared residual in units of the standard errors; far above 1 the points do not lie
             on one power law. Where it is above 1 it widens the interval.
     """
@@ -44,6 +45,7 @@ class RegretRate:
     regret: Floats
     stderr: Floats
     limit: float
+    gap: float
     misfit: float
 
 
@@ -62,19 +64,22 @@ def regret_rate(
 
     The regret is against the exact design, "safe" or "unconstrained". The fit weighs each budget by the
     inverse variance of its log regret; the interval is Student's with two degrees of freedom fewer than
-    budgets. n = K L, so that the exponent in samples is the same.
+    budgets. It is for the slope over these budgets: where terms of lower order still count, the slope there
+    is not yet the one in the limit. n = K L, so that the exponent in samples is the same.
     """
     checks.kind("scenario", scenario, Scenario)
     if against not in AGAINST:
         raise InvalidProblem(f"against is {against!r}; it must be one of {', '.join(AGAINST)}")
     level = checks.between("level", level, 0.0, 1.0, closed=(False, False))
+    if not isinstance(budgets, Sequence | np.ndarray):
+        raise InvalidProblem(f"budgets is {budgets!r}; it must be a list of numbers of episodes")
     sizes = np.unique([checks.whole("budgets", K, 1) for K in budgets]).astype(np.int64)
     if len(sizes) < 3:
         raise InvalidProblem(f"budgets holds {len(sizes)} different numbers; a fit needs at least 3")
     checks.whole("runs", runs, 2)
     world = scenario.world
     mean = world.constraint.mean if against == "safe" else None
-    limit = exact(scenario.problem, world.reward.variance, mean).limit
+    best = exact(scenario.problem, world.reward.variance, mean)
     regret, stderr = np.zeros(len(sizes)), np.zeros(len(sizes))
     for i, K in enumerate(sizes):
         found = simulate(
@@ -92,18 +97,25 @@ def regret_rate(
                 f"collector {collector!r} has no conditional mean squared error; use one with "
                 "estimate='certainty'"
             )
-        regret[i], stderr[i] = errors.mean() - limit / K, errors.std(ddof=1) / math.sqrt(runs)
-    return _fit(sizes, regret, stderr, limit, level)
+        regret[i], stderr[i] = errors.mean() - best.limit / K, errors.std(ddof=1) / math.sqrt(runs)
+    return _fit(sizes, regret, stderr, best.limit, best.gap, level)
 
 
-def _fit(budgets: Ints, regret: Floats, stderr: Floats, limit: float, level: float) -> RegretRate:
+def _fit(budgets: Ints, regret: Floats, stderr: Floats, limit: float, gap: float, level: float) -> RegretRate:
     from scipy.special import stdtrit
 
-    lost = np.flatnonzero(regret <= 2.0 * stderr)
-    if len(lost):
+    noise = 2.0 * stderr + (gap + ROUNDING) * limit / budgets
+    if len(lost := np.flatnonzero(regret <= noise)):
+        i = int(lost[0])
+        remedy = "give more runs or smaller budgets, unless it has none"
+        if regret[i] < -noise[i]:
+            remedy = (
+                "the collector is not bound by safety (then use against='unconstrained') or has not seen "
+                "every pair (then use larger budgets)"
+            )
         raise InvalidProblem(
-            f"the regret at {budgets[lost[0]]} episodes is {regret[lost[0]]:.3g} +- {stderr[lost[0]]:.1g}, "
-            "not above 0 beyond chance; give more runs or smaller budgets"
+            f"the regret at {budgets[i]} episodes is {regret[i]:.3g} +- {stderr[i]:.1g}, not above 0 beyond "
+            f"chance and rounding: {remedy}"
         )
     x, y, w = np.log(budgets), np.log(regret), (regret / np.maximum(stderr, 1e-300 + 1e-6 * regret)) ** 2
     centre = np.sum(w * x) / np.sum(w)
@@ -113,4 +125,5 @@ def _fit(budgets: Ints, regret: Floats, stderr: Floats, limit: float, level: flo
     free = len(x) - 2
     misfit = float(np.sum(w * left**2) / free)
     half = float(stdtrit(free, 0.5 + level / 2)) * math.sqrt(max(1.0, misfit) / spread)
-    return RegretRate(slope, (slope - half, slope + half), level, budgets, regret, stderr, limit, misfit)
+    interval = (slope - half, slope + half)
+    return RegretRate(slope, interval, level, budgets, regret, stderr, limit, gap, misfit)

@@ -42,16 +42,24 @@ def report(d: Diagnosis) -> str:
 
 def _ways(d: Diagnosis) -> list[str]:
     rows = [
-        f"{name:<16}{_short(way.limit):>10}{_short(way.at_budget):>11}{way.baseline_share:>10.1%}"
+        f"{name:<16}{_cell(way.limit):>10}{_cell(way.at_budget):>11}{way.baseline_share:>10.1%}"
         f"{way.certificate:>13,.0f}{_whole(way.episodes):>12}  {'yes' if way.safe else 'no'}"
         for name, way in d.ways.items()
     ]
+    missing = {
+        f"  {name}: {number}"
+        for name, way in d.ways.items()
+        for number in (way.limit, way.at_budget, way.episodes)
+        if isinstance(number, Undefined)
+    }
+    goal = "" if isinstance(d.stderr, Undefined) else f"; episodes for a standard error of {d.stderr:.4g}"
     return [
-        f"Predicted in the long run and at this budget; episodes for a standard error of {_short(d.stderr)}:",
+        f"Predicted in the long run and at this budget{goal}:",
         "way".ljust(16) + "   K * MSE  at budget  baseline  certificate    episodes  safe",
         *rows,
-        f"price of safety {_short(d.price)}; relative gap of the safe limit {_short(d.gap)}, of the "
-        f"unconstrained one {_short(d.unconstrained_gap)}",
+        *sorted(missing),
+        _line("price of safety", d.price),
+        _line("relative gap of the safe limit", d.gap) + f", of the other {d.unconstrained_gap:.2g}",
         "(paper: b_* and baseline episodes in turn; exact: the optimal safe design; baseline: the share of",
         " baseline episodes in the long run; certificate: how many more the certified ledger needs here)",
     ]
@@ -59,28 +67,38 @@ def _ways(d: Diagnosis) -> list[str]:
 
 def _theory(d: Diagnosis) -> list[str]:
     t, h, b = d.tractability, d.hardness, d.bounds
+    tree = d.spread.ndim == 1
     return [
         "The paper's theory (constants of O and Omega are hidden: such terms are shown with 1):",
         f"  M(s1)^2 = {d.spread_root:.4g}, M = {d.spread_total:.4g}{_states(d.spread, ', M(s) = ')}",
-        f"  worst behaviour V_c(b-) = {t.worst_value:.4g}, r = {t.room:.4g}, C_sigma = {t.c_sigma:.4g}, "
-        f"x = {t.x:.4g}",
+        f"  worst behaviour V_c(b-) = {t.worst_value:.4g}, r = {t.room:.4g}",
+        _line("  C_sigma", t.c_sigma),
+        _line("  x = C_sigma r / alpha", t.x),
         f"  tractable as printed, {t.printed.formula}: {_condition(t.printed)}",
         f"  tractable as derived, {t.derived.formula}: {_condition(t.derived)}",
         "  (both are about the worst behaviour; what safety costs is the price above)",
         f"  H*(1) = {h.one:.4g} with |D_0| (used in the bound), {h.one_signed:.4g} with its sign",
-        f"  H*(2) = {_short(h.two)} as in Theorem 2 (used in the bounds)",
-        f"  H*(2) = {_short(h.two_proof)} as in its proof{_states(h.two_proof_per_state, '; by state ')}",
-        f"  Theorem 1, regret of a bandit, Omega: {_short(b.lower.bandit)}",
-        f"  Theorem 1, regret of an MDP, Omega: {b.lower.mdp:.4g}",
+        _line("  H*(2) as in Theorem 2 (used in the bounds)", h.two),
+        _line("  H*(2) as in its proof", h.two_proof) + _states(h.two_proof_per_state, "; by state "),
+        "  Theorem 1, Omega of the regret (it does not scale with the rewards; only how it falls counts):",
+        _line("    as a bandit", b.lower.bandit),
+        _line("    as an MDP", b.lower.mdp),
         *[f"    presumes that {what}: {'yes' if so else 'no'}" for what, so in b.lower.presumes.items()],
         *_bound("Theorem 2, MSE of SaVeR", b.saver_mse),
         *_against_prediction(d),
         *_bound("Theorem 2, predicted violations of SaVeR", b.saver_violations),
         *_bound("Proposition 2, MSE of the oracle", b.oracle_mse),
         *_bound("Proposition 2, predicted violations of the oracle", b.oracle_violations),
-        f"  Theorem 2 and Proposition 2 are stated for n >= {_short(b.applies_from)}",
-        f"  exploration n_x (Corollary 4): {_short(b.exploration)} samples",
+        f"    Theorem 2 and Proposition 2 are for trees: {'yes' if tree else 'no, they prove nothing here'}",
+        _line("    they are stated for n from", b.applies_from) + _applies(d),
+        _line("  exploration n_x (Corollary 4), samples", b.exploration),
     ]
+
+
+def _applies(d: Diagnosis) -> str:
+    if isinstance(d.bounds.applies_from, Undefined) or d.samples >= d.bounds.applies_from:
+        return ""
+    return f": not for this budget, n = {d.samples}"
 
 
 def _against_prediction(d: Diagnosis) -> list[str]:
@@ -93,9 +111,11 @@ def _against_prediction(d: Diagnosis) -> list[str]:
 
 
 def _bound(name: str, bound: Bound) -> list[str]:
+    if isinstance(bound.total, Undefined):
+        return [_line(f"  {name}", bound.total)]
     return [
-        f"  {name}: {_short(bound.total)}",
-        *[f"    {_short(term.value)}  {term.formula}" for term in bound.terms],
+        f"  {name}: {bound.total:.4g}",
+        *[f"    {_cell(term.value)}  {term.formula}" for term in bound.terms],
     ]
 
 
@@ -114,8 +134,12 @@ def _states(values: np.ndarray, lead: str) -> str:
     return lead + " ".join("-" if np.isnan(value) else f"{value:.4g}" for value in values.ravel())
 
 
-def _short(value: Number) -> str:
-    return str(value) if isinstance(value, Undefined) else f"{value:.4g}"
+def _line(name: str, value: Number) -> str:
+    return f"{name}: {value}" if isinstance(value, Undefined) else f"{name}: {value:.4g}"
+
+
+def _cell(value: Number) -> str:
+    return "-" if isinstance(value, Undefined) else f"{value:.4g}"
 
 
 def _whole(value: Number) -> str:

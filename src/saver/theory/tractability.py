@@ -1,4 +1,4 @@
-"""The tractability condition (Assumption 1), as printed and as derived.
+"""The tractability condition (eq. 7), as printed and as derived.
 
 With r = 1 - V_c(b-) / V_c(pi_0), C_sigma = max b_*(a|s) and x = C_sigma r / alpha, b- played for
 C_sigma (n - sqrt(n)) samples is affordable iff sqrt(n) (1 - x) + x >= 0. So x <= 1 excludes no budget, and
@@ -43,8 +43,8 @@ class Tractability:
 
     worst_value: float
     room: float
-    c_sigma: float
-    x: float
+    c_sigma: Number
+    x: Number
     printed: Condition
     derived: Condition
 
@@ -53,11 +53,15 @@ def tractability(problem: Problem, constraint_mean: Floats, at: Nodewise, sample
     """The condition for this problem with a budget of `samples` = K L."""
     worst = minimising(problem.mdp, constraint_mean)[1]
     room = 1.0 - worst / problem.baseline_value
-    c_sigma = float(at.policy.max())
+    varying = at.spread > 0
+    if not varying.any():
+        none = Undefined("no reward varies, so that there is no b_*")
+        void = Condition("x", "", none, none)
+        return Tractability(worst, room, none, none, void, void)
+    c_sigma = float(at.policy[varying].max())
     x = c_sigma * room / problem.alpha
-    return Tractability(
-        worst, room, c_sigma, x, _printed(room, problem.alpha, x, samples), _derived(x, samples)
-    )
+    printed, derived = _printed(room, problem.alpha, x, samples), _derived(x, samples)
+    return Tractability(worst, room, c_sigma, x, printed, derived)
 
 
 def _printed(room: float, alpha: float, x: float, samples: int) -> Condition:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from saver.design.exact import ExactDesign
 from saver.problem.checks import Floats
+from saver.problem.laws import Bernoulli
 from saver.problem.statement import Problem, Scenario
 from saver.theory.parts import Undefined
-from saver.theory.prediction import Way
+from saver.theory.prediction import MANY, Way
 
 FREE = 1.05  # what safety may cost at the budget, the certificate included, where its price is 1
 HOPELESS = 10.0  # a price at the budget from which the question counts as unanswerable
@@ -34,41 +36,60 @@ def judge(
     episodes: int,
     stderr: float | None,
     ways: dict[str, Way],
-    safe: ExactDesign,
+    pair: tuple[ExactDesign, ExactDesign],
     cost: Floats,
 ) -> Verdict:
     """The verdict at this budget; `cost` is c^2 variance, `stderr` the standard error that was asked for."""
-    best, free = ways["exact"], ways["unconstrained"].limit
-    remedies = (*_cheaper_safety(problem, ways, safe, cost), *_larger_budget(episodes, stderr, best))
-    for number in (best.at_budget, free):
-        if isinstance(number, Undefined):
-            return Verdict("hopeless", f"at this budget there is no estimate: {number.because}", remedies)
-    assert isinstance(best.at_budget, float)
-    assert isinstance(free, float)
+    name, best = _best(ways)
+    free = ways["unconstrained"]
+    assert isinstance(free.limit, float)
+    if isinstance(best.at_budget, Undefined):
+        text = f"there is no estimate at this budget: {best.at_budget.because}"
+        return Verdict(
+            "hopeless", text, (*_budget(episodes, stderr, best), *_cheaper(problem, free, pair, cost))
+        )
     if stderr is not None and best.at_budget > episodes * stderr**2 * (1.0 + CLOSE):
         reached = (best.at_budget / episodes) ** 0.5
-        text = f"the best safe standard error after {episodes} episodes is {reached:.3g}, above {stderr:.3g}"
+        text = (
+            f"a standard error of {stderr:.3g} is out of reach of {episodes} episodes: {reached:.3g} ({name})"
+        )
+        without = (free.limit / episodes) ** 0.5
+        if without > stderr:
+            text += f", and {without:.3g} without safety"
+            return Verdict("hopeless", text, tuple(_budget(episodes, stderr, best)))
+        remedies = (*_budget(episodes, stderr, best), *_cheaper(problem, free, pair, cost))
         return Verdict("hopeless", text, remedies)
-    factor = best.at_budget / free if free > 0 else 1.0
-    text = f"safety multiplies the error by {factor:.3g} at this budget, by {safe.price:.4g} in the long run"
-    if safe.gap > ROUGH:
-        text += f" (up to {1 + safe.gap:.3g} times less: the exact design was stopped early)"
-    if factor > HOPELESS:
+    factor = max(1.0, best.at_budget / free.limit) if free.limit > 0 else 1.0
+    text = (
+        f"safety multiplies the error by {factor:.3g} at this budget, by {pair[1].price:.4g} in the long run"
+    )
+    if max(pair[0].gap, pair[1].gap) > ROUGH:
+        low, high = max(1.0, pair[1].price / (1.0 + pair[1].gap)), pair[1].price * (1.0 + pair[0].gap)
+        text += f" (by something from {low:.4g} to {high:.4g}: the exact design was stopped early)"
+    remedies = (*_cheaper(problem, free, pair, cost), *_budget(episodes, stderr, best))
+    if factor > HOPELESS and stderr is None:
         return Verdict("hopeless", text, remedies)
-    if safe.price == 1.0 and factor <= FREE:
+    if pair[1].price == 1.0 and factor <= FREE:
         return Verdict("free", text, ())
     return Verdict("affordable", text, remedies)
 
 
-def _cheaper_safety(problem: Problem, ways: dict[str, Way], safe: ExactDesign, cost: Floats) -> list[str]:
+def _best(ways: dict[str, Way]) -> tuple[str, Way]:
+    """The safe way with the smallest error at the budget, the exact one if none has any."""
+    known = {name: way for name, way in ways.items() if way.safe and not isinstance(way.at_budget, Undefined)}
+    name = min(known, key=lambda name: known[name].at_budget, default="exact")  # type: ignore[return-value,arg-type]
+    return name, ways[name]
+
+
+def _cheaper(problem: Problem, free: Way, pair: tuple[ExactDesign, ExactDesign], cost: Floats) -> list[str]:
     """What would lower the price: alpha, the baseline, the target."""
-    mdp, earned, found = problem.mdp, ways["unconstrained"].constraint_value, []
-    if earned >= problem.required:
+    mdp, earned, safe, found = problem.mdp, free.constraint_value, pair[1], []
+    if safe.price == 1.0 or earned >= problem.required:
         return []
     nothing = "safety costs nothing in the long run"
-    enough = 1.0 - earned / problem.baseline_value
-    if enough <= 1.0:
-        found.append(f"alpha: from {enough:.3g} on (now {problem.alpha:g}) {nothing}")
+    enough = math.ceil(1000 * (1.0 - earned / problem.baseline_value)) / 1000
+    if problem.alpha < enough <= 1.0:
+        found.append(f"alpha: from {enough:g} on (now {problem.alpha:g}) {nothing}")
     if problem.alpha < 1.0 and earned > 0:
         most = earned / (1.0 - problem.alpha)
         found.append(f"the baseline: with one that earns at most {most:.3g} {nothing}")
@@ -84,16 +105,20 @@ def _cheaper_safety(problem: Problem, ways: dict[str, Way], safe: ExactDesign, c
     return found
 
 
-def _larger_budget(episodes: int, stderr: float | None, best: Way) -> list[str]:
-    found = []
-    if best.certificate > LARGE * episodes:
-        found.append(
-            f"the budget: the certificate takes {100 * best.certificate / episodes:.0f} % of {episodes} "
-            "episodes, and a smaller share of more"
-        )
-    if stderr is not None and not isinstance(best.episodes, Undefined) and best.episodes > episodes:
-        found.append(f"the budget: {best.episodes:.0f} episodes reach a standard error of {stderr:.3g}")
-    return found
+def _budget(episodes: int, stderr: float | None, best: Way) -> list[str]:
+    """What a larger one would do."""
+    if stderr is not None:
+        if isinstance(best.episodes, Undefined):
+            return [f"the standard error asked for: {best.episodes.because}"]
+        if best.episodes > episodes:
+            return [f"the budget: {best.episodes:,.0f} episodes reach a standard error of {stderr:.3g}"]
+        return []
+    if best.certificate > LARGE * episodes and 10 * episodes <= MANY:
+        share = 100 * best.certificate / episodes
+        return [f"the budget: the certificate takes {share:.0f} % of {episodes} episodes, and less of more"]
+    if isinstance(best.at_budget, Undefined):
+        return ["the budget: more episodes"]
+    return []
 
 
 def unattainable(cause: Undefined) -> Verdict:
@@ -109,10 +134,14 @@ def remarks(scenario: Scenario) -> tuple[str, ...]:
     mdp, promise, found = problem.mdp, problem.constraint, []
     true = world.constraint_value(problem.baseline)
     if abs(true - problem.baseline_value) > CLOSE * max(abs(true), problem.baseline_value):
+        high = true < problem.baseline_value
         found.append(
-            f"baseline_value is {problem.baseline_value:.6g}, but in this world the baseline earns "
-            f"{true:.6g}: an error that adds up with every baseline episode"
-            + (", and the promise is void" if true < problem.baseline_value else "")
+            f"baseline_value is {problem.baseline_value:.6g}, but in this world the baseline earns {true:.6g}: "
+            + (
+                "every baseline episode is credited too much, and the promise is void"
+                if high
+                else "the promise is about the smaller number and void for what the baseline earns"
+            )
         )
     ends = np.isin(np.arange(mdp.states), mdp.terminal)
     met = mdp.available & (mdp.reachable & ~ends)[:, None]
@@ -128,6 +157,13 @@ def remarks(scenario: Scenario) -> tuple[str, ...]:
             f"a constraint observation has standard deviation {deviations.max():.4g}, more than the promised "
             f"noise scale {promise.scale:g}: the promise is void"
         )
+    elif isinstance(world.constraint, Bernoulli) and (least := _coin_scale(means)) > promise.scale * (
+        1 + CLOSE
+    ):
+        found.append(
+            f"a constraint that is 0 or 1 needs a noise scale of {_coin_scale(means):.4g} here, more than the promised "
+            f"{promise.scale:g}: the promise is void"
+        )
     if abs(world.mdp.transitions - mdp.transitions).max() > 0 or np.any(world.mdp.start != mdp.start):
         found.append("the world's transitions or start differ from the problem's model: the promise is void")
     if len(lost := np.flatnonzero(~mdp.reachable & ~ends)):
@@ -137,3 +173,11 @@ def remarks(scenario: Scenario) -> tuple[str, ...]:
             f"gets there within the horizon: {names}"
         )
     return tuple(found)
+
+
+def _coin_scale(p: Floats) -> float:
+    """The least sub-Gaussian scale of coins: sqrt((1 - 2p) / (2 log((1 - p) / p))), Kearns and Saul (1998)."""
+    rare = np.minimum(p, 1.0 - p)
+    rare = rare[(rare > 0) & (rare < 0.5)]
+    scales = np.sqrt((1.0 - 2.0 * rare) / (2.0 * np.log((1.0 - rare) / rare)))
+    return float(max([0.0, 0.5 * bool(np.any(p == 0.5)), *scales]))
