@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 .PHONY: help reproduce test numbers bench format clean
 
 help:
-	@echo "make reproduce   the main computation, printed and written to results/"
+	@echo "make reproduce   the paper's experiments: claims printed, figures and report in results/"
 	@echo "make test        format check, lint, types, tests"
 	@echo "make numbers     every collector on every scenario, written to benchmarks/results/numbers.md"
 	@echo "make bench       timing tables, written to benchmarks/results/"
@@ -20,7 +20,7 @@ $(READY): pyproject.toml
 	@touch $@
 
 reproduce: $(READY)
-	$(BIN)/python -m saver.experiments.limits --out results
+	$(BIN)/saver reproduce --out results
 
 test: $(READY)
 	$(BIN)/ruff format --check .

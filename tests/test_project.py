@@ -9,7 +9,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FLOW = ["problem", "design", "safety", "estimate", "collect", "engine", "scenarios", "theory", "experiments"]
+FLOW = [
+    "problem",
+    "design",
+    "safety",
+    "estimate",
+    "collect",
+    "engine",
+    "scenarios",
+    "theory",
+    "experiments",
+    "cli",
+]
 
 
 def test_the_readme_examples_run_and_print_what_they_say():
@@ -55,14 +66,6 @@ def test_importing_saver_leaves_heavy_packages_alone(heavy):
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_reproduce_writes_its_table_whole(tmp_path):
-    command = [sys.executable, "-m", "saver.experiments.limits", "--out", str(tmp_path / "new")]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert re.search(r"bandit +on-policy +8 ", shown)
-    assert [path.name for path in (tmp_path / "new").iterdir()] == ["limits.csv"]
-    assert "tree,tree,0.8909" in (tmp_path / "new" / "limits.csv").read_text()
-
-
 def cache_folder(package_root, **environment):
     code = "from saver._jit import cache_folder; print(cache_folder())"
     shown = subprocess.run(
@@ -75,7 +78,7 @@ def cache_folder(package_root, **environment):
     return shown.stdout.strip()
 
 
-def test_an_edit_of_any_source_moves_the_cache_of_compiled_code(tmp_path):
+def test_an_edit_of_a_watched_source_moves_the_cache_of_compiled_code(tmp_path):
     package = tmp_path / "saver"
     package.mkdir()
     (package / "__init__.py").write_text("")
@@ -85,8 +88,23 @@ def test_an_edit_of_any_source_moves_the_cache_of_compiled_code(tmp_path):
     before = cache_folder(tmp_path, **home)
     assert before.startswith(str(tmp_path / "cache"))
     assert cache_folder(tmp_path, **home) == before
+    (package / "theory").mkdir()
+    (package / "theory" / "plain.py").write_text("x = 1\n")
+    assert cache_folder(tmp_path, **home) == before  # nothing there is compiled
     (package / "callee.py").write_text("x = 2\n")
     assert cache_folder(tmp_path, **home) != before
+
+
+def test_folders_that_the_cache_does_not_watch_hold_nothing_compiled():
+    from saver._jit import PLAIN
+
+    watched = [room for room in FLOW if room not in PLAIN]
+    for room in PLAIN:
+        for path in (ROOT / "src" / "saver" / room).rglob("*.py"):
+            assert "saver._jit" not in path.read_text(encoding="utf-8"), path
+    for room in watched:
+        for path in (ROOT / "src" / "saver" / room).rglob("*.py"):
+            assert PLAIN.isdisjoint(rooms_imported(path)), path
 
 
 def test_without_a_writable_folder_nothing_is_cached_and_nothing_fails(tmp_path):

@@ -136,7 +136,8 @@ def remarks(scenario: Scenario) -> tuple[str, ...]:
     if abs(true - problem.baseline_value) > CLOSE * max(abs(true), problem.baseline_value):
         high = true < problem.baseline_value
         found.append(
-            f"baseline_value is {problem.baseline_value:.6g}, but in this world the baseline earns {true:.6g}: "
+            f"baseline_value is {problem.baseline_value:.6g}, but in this world the baseline earns "
+            f"{true:.6g}: "
             + (
                 "every baseline episode is credited too much, and the promise is void"
                 if high
@@ -157,12 +158,10 @@ def remarks(scenario: Scenario) -> tuple[str, ...]:
             f"a constraint observation has standard deviation {deviations.max():.4g}, more than the promised "
             f"noise scale {promise.scale:g}: the promise is void"
         )
-    elif isinstance(world.constraint, Bernoulli) and (least := _coin_scale(means)) > promise.scale * (
-        1 + CLOSE
-    ):
+    elif isinstance(world.constraint, Bernoulli) and _coin_scale(means) > promise.scale * (1 + CLOSE):
         found.append(
-            f"a constraint that is 0 or 1 needs a noise scale of {_coin_scale(means):.4g} here, more than the promised "
-            f"{promise.scale:g}: the promise is void"
+            f"a constraint that is 0 or 1 needs a noise scale of {_coin_scale(means):.4g} here, more than "
+            f"the promised {promise.scale:g}: the promise is void"
         )
     if abs(world.mdp.transitions - mdp.transitions).max() > 0 or np.any(world.mdp.start != mdp.start):
         found.append("the world's transitions or start differ from the problem's model: the promise is void")
@@ -176,7 +175,7 @@ def remarks(scenario: Scenario) -> tuple[str, ...]:
 
 
 def _coin_scale(p: Floats) -> float:
-    """The least sub-Gaussian scale of coins: sqrt((1 - 2p) / (2 log((1 - p) / p))), Kearns and Saul (1998)."""
+    """The least sub-Gaussian scale of coins, sqrt((1 - 2p) / (2 log((1 - p) / p))): Kearns and Saul, 1998."""
     rare = np.minimum(p, 1.0 - p)
     rare = rare[(rare > 0) & (rare < 0.5)]
     scales = np.sqrt((1.0 - 2.0 * rare) / (2.0 * np.log((1.0 - rare) / rare)))

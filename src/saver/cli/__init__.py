@@ -1,0 +1,5 @@
+"""The command `saver`."""
+
+from saver.cli.main import main
+
+__all__ = ["main"]

@@ -1,0 +1,270 @@
+"""The commands. Each turns words into one call of the library and prints what comes back."""
+
+from __future__ import annotations
+
+import ast
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import saver
+from saver.cli import show
+from saver.collect import COLLECTORS
+from saver.collect.collectors import find_collector
+from saver.errors import InvalidProblem
+from saver.experiments import runner
+from saver.experiments.catalogue import EXPERIMENTS, Experiment
+from saver.experiments.folder import Folder
+from saver.experiments.results import Results
+from saver.experiments.steps import LIMITS, limit_rows, visit_rows
+from saver.scenarios import SCENARIOS, find_scenario
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    help="Evaluate a new policy precisely and safely (SaVeR, ICML 2024).",
+    epilog="Try `saver list`, then `saver diagnose bandit`, then `saver reproduce --quick`.",
+)
+
+Name = Annotated[str, typer.Argument(metavar="SCENARIO", help="a name from `saver list`")]
+Out = Annotated[
+    Path, typer.Option(help="folder of the results; complete parts in it are kept", show_default=True)
+]
+Seed = Annotated[int, typer.Option(min=0, help="the same seed gives the same tables")]
+Jobs = Annotated[int | None, typer.Option(min=1, help="cores to use; all by default")]
+Force = Annotated[bool, typer.Option("--force", help="replace results of other settings in the folder")]
+Json = Annotated[bool, typer.Option("--json", help="print JSON for programs")]
+Alpha = Annotated[float | None, typer.Option(help="the share of the baseline's value that may be given up")]
+Delta = Annotated[float | None, typer.Option(help="the probability with which the promise may fail")]
+More = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="any other argument of the scenario; may be repeated"),
+]
+
+
+@app.command()
+def reproduce(
+    quick: Annotated[bool, typer.Option("--quick", help="few runs: about half a minute")] = False,
+    full: Annotated[bool, typer.Option("--full", help="many runs: about half an hour on two cores")] = False,
+    out: Out = Path("results"),
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Run the paper's experiments, draw its figures, and say claim by claim what held.
+
+    An interrupted run goes on from what is complete. For example: `saver reproduce --quick --out /tmp/try`
+    """
+    if quick and full:
+        raise InvalidProblem("--quick and --full were both given; give one of them, or neither")
+    level = "quick" if quick else "full" if full else "default"
+    folder = runner.reproduce(out, level=level, seed=seed, jobs=jobs, force=force, progress=True)
+    _finish(folder, json)
+
+
+@app.command()
+def run(
+    scenario: Name,
+    collectors: Annotated[
+        str, typer.Option(help="names from `saver list`, with commas between")
+    ] = "saver-opt,saver",
+    episodes: Annotated[int | None, typer.Option(min=1, help="K; the scenario's by default")] = None,
+    runs: Annotated[int, typer.Option(min=2, help="campaigns for each collector")] = 100,
+    alpha: Alpha = None,
+    delta: Delta = None,
+    more: More = None,
+    out: Annotated[
+        Path | None, typer.Option(help="folder of the results; `results-SCENARIO` by default")
+    ] = None,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Simulate collectors in one scenario, and draw and report what came of it.
+
+    For example: `saver run bandit --collectors saver-opt,safe-on-policy --episodes 2000 --alpha 0.1`
+    """
+    options = _options(alpha, delta, more)
+    made = find_scenario(scenario, **options)
+    names = tuple(name.strip() for name in collectors.split(",") if name.strip())
+    if not names:
+        raise InvalidProblem("--collectors is empty; give names with commas between, such as saver-opt,saver")
+    for name in names:
+        find_collector(name)
+    K = made.episodes if episodes is None else episodes
+    experiment = Experiment(
+        scenario, scenario.capitalize(), scenario, tuple(dict.fromkeys(names)), K, (runs,) * 3, "", options
+    )
+    place = out or Path(f"results-{scenario}")
+    folder = runner.run(place, experiment, seed=seed, jobs=jobs, force=force, progress=True)
+    _finish(folder, json)
+
+
+@app.command()
+def plot(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="a folder that reproduce or run wrote")],
+) -> None:
+    """Draw the figures and the report of a folder again, from its tables alone."""
+    _finish(Folder.find(folder), False)
+
+
+@app.command()
+def diagnose(
+    scenario: Name,
+    episodes: Annotated[int | None, typer.Option(min=1, help="K; the scenario's by default")] = None,
+    stderr: Annotated[float | None, typer.Option(help="a standard error that is wanted")] = None,
+    alpha: Alpha = None,
+    delta: Delta = None,
+    more: More = None,
+    seconds: Annotated[float, typer.Option(min=0, help="time for the exact design")] = 20.0,
+    json: Json = False,
+) -> None:
+    """Say what a problem will cost before it is run, and what the paper's theory says about it.
+
+    For example: `saver diagnose tree --episodes 2000 --stderr 0.05 --alpha 0.1`
+    """
+    made = find_scenario(scenario, **_options(alpha, delta, more))
+    with show.working("diagnosing"):
+        found = saver.diagnose(made, episodes, stderr=stderr, seconds=seconds)
+    if json:
+        show.plain(found.to_dict())
+    else:
+        print(found.report(), end="")
+
+
+@app.command()
+def design(
+    scenario: Name,
+    picture: Annotated[
+        Path | None, typer.Option(help="draw where the designs go: a .png, .pdf or .svg file")
+    ] = None,
+    alpha: Alpha = None,
+    more: More = None,
+    json: Json = False,
+) -> None:
+    """Compare designs: their limit (K times the error in the long run), their safety, where they go.
+
+    For example: `saver design gridworld --picture gridworld.png`
+    """
+    made = find_scenario(scenario, **_options(alpha, None, more))
+    with show.working("designing"):
+        limits, visits = list(limit_rows(made)), list(visit_rows(made))
+    if picture is not None:
+        _draw(picture, made.name, visits)
+    if json:
+        rows = [dict(zip(LIMITS, (_finite(cell) for cell in row), strict=True)) for row in limits]
+        show.plain({"designs": rows, "visits": [list(row[1:]) for row in visits]})
+        return
+    cells = [(row[1], f"{row[2]:.4g}", f"{row[3]:.4g}", f"{row[4]:.4g}", row[5]) for row in limits]
+    show.table(("design", "K * MSE", "constraint value", "required", "safe"), cells, f"{scenario}: designs")
+    if picture is not None:
+        print(f"picture: {picture}")
+
+
+@app.command("list")
+def list_names(json: Json = False) -> None:
+    """List the scenarios, the collectors and the experiments by name."""
+    scenarios = {name: (make.__doc__ or "").strip().splitlines()[0] for name, make in SCENARIOS.items()}
+    collectors: dict[str, dict[str, Any]] = {
+        name: {
+            "design": str(recipe.design),
+            "knows": list(recipe.knows),
+            "ledger": recipe.ledger,
+            "promises": recipe.promises,
+        }
+        for name, recipe in COLLECTORS.items()
+    }
+    experiments = {
+        name: {
+            "scenario": e.scenario,
+            "episodes": e.episodes,
+            "collectors": list(e.collectors),
+            "runs": list(e.runs),
+        }
+        for name, e in EXPERIMENTS.items()
+    }
+    if json:
+        show.plain({"scenarios": scenarios, "collectors": collectors, "experiments": experiments})
+        return
+    show.table(("scenario", ""), scenarios.items())
+    rows = [
+        (name, c["design"], ", ".join(c["knows"]) or "nothing", c["ledger"], "yes" if c["promises"] else "no")
+        for name, c in collectors.items()
+    ]  # fmt: skip
+    show.table(("collector", "design", "knows", "ledger", "promises safety"), rows)
+    shown = [
+        (n, e.scenario, f"{e.episodes:,}", " / ".join(f"{r:,}" for r in e.runs))
+        for n, e in EXPERIMENTS.items()
+    ]
+    show.table(("experiment", "scenario", "episodes", "runs: quick / default / full"), shown)
+
+
+def _finish(folder: Folder, json: bool) -> None:
+    """Draw, report, and print what was found."""
+    from saver.experiments.figures import drawings
+    from saver.experiments.report import CLAIMS, NUMBERS, claim_rows, number_rows, write_report
+
+    results = Results(folder)
+    jobs, figures = drawings(results), []
+    with show.counting("drawing", len(jobs)) as tick:
+        for name, draw in jobs:
+            figures += draw()
+            tick(name)
+    claims = write_report(results, figures)
+    folder.finish()
+    numbers = number_rows(results)
+    if json:
+        show.plain(
+            {
+                "claims": [dict(zip(CLAIMS, row, strict=True)) for row in claim_rows(claims)],
+                "numbers": [dict(zip(NUMBERS, row, strict=True)) for row in numbers],
+                "folder": str(folder.path),
+            }
+        )
+        return
+    if claims:
+        show.table(
+            CLAIMS, claim_rows(claims), "What the paper claims, what is claimed here, and what was measured"
+        )
+    else:
+        show.table(NUMBERS, numbers)
+    print(f"figures: {folder.path / 'figures'}")
+    print(f"report:  {folder.path / 'report.html'}")
+
+
+def _draw(picture: Path, name: str, visits: list[Any]) -> None:
+    from saver.experiments.figures import draw_design
+    from saver.experiments.steps import VISITS
+
+    kinds = (".png", ".pdf", ".svg")
+    if picture.suffix.lower() not in kinds:
+        raise InvalidProblem(f"--picture is {picture}; its name must end in {', '.join(kinds)}")
+    rows = [dict(zip(VISITS, map(str, row), strict=True)) for row in visits]
+    draw_design(rows, name, picture)
+
+
+def _options(alpha: float | None, delta: float | None, more: list[str] | None) -> dict[str, Any]:
+    """The arguments of a scenario."""
+    options: dict[str, Any] = {}
+    for item in more or []:
+        name, equals, value = item.partition("=")
+        if not equals or not name:
+            raise InvalidProblem(f"--set is {item!r}; it must be NAME=VALUE, such as --set depth=5")
+        try:
+            options[name] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            options[name] = value
+    for name, number in (("alpha", alpha), ("delta", delta)):
+        if number is not None:
+            options[name] = number
+    return options
+
+
+def _finite(cell: Any) -> Any:
+    return None if isinstance(cell, float) and not math.isfinite(cell) else cell

@@ -1,0 +1,142 @@
+"""Curves: errors, violations, regret, prices."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from saver.experiments.catalogue import EXPERIMENTS
+from saver.experiments.figures.style import GREY, SCENARIOS, label_lines, look
+from saver.experiments.folder import Row, number
+from saver.experiments.results import Results
+
+FIRST = 0.04  # of a campaign that is left out on the left, where errors are of another size
+BAND = 0.25  # opacity
+
+
+def title_of(results: Results, experiment: str) -> str:
+    """Above a panel."""
+    if experiment in EXPERIMENTS:
+        return EXPERIMENTS[experiment].title
+    return results.curve(experiment, results.collectors(experiment)[0]).rows[0]["scenario"]
+
+
+def errors(axes: Any, results: Results, experiment: str, collectors: list[str]) -> None:
+    """The mean squared error on a log axis, with one standard error; dashed grey: the exact safe limit."""
+    ends = []
+    for name in collectors:
+        curve, style = results.curve(experiment, name), look(name)
+        k, (mse, spread) = curve.episode, curve.mse
+        shown = k >= FIRST * k[-1]
+        axes.plot(k[shown], mse[shown], color=style.colour, ls=style.dashes, lw=style.width)
+        low, high = np.maximum(mse - spread, mse / 10)[shown], (mse + spread)[shown]
+        axes.fill_between(k[shown], low, high, color=style.colour, alpha=BAND, lw=0)
+        ends.append((style.name, float(mse[-1]), style.colour))
+    first = results.curve(experiment, collectors[0])
+    k = first.episode[first.episode >= FIRST * first.episode[-1]]
+    best = results.limit(first.rows[0]["scenario"]) / k
+    axes.plot(k, best, color=GREY, ls=(0, (1.5, 1)), lw=0.9)
+    ends.append(("limit / k", float(best[-1]), GREY))
+    axes.set_yscale("log")
+    axes.yaxis.set_minor_formatter("")
+    axes.set_xlim(0, first.episode[-1])
+    _episodes(axes)
+    label_lines(axes, ends)
+
+
+def efficiency(axes: Any, results: Results, experiment: str, collectors: list[str]) -> None:
+    """k * MSE over the exact safe limit: 1 is the best that is possible in the long run."""
+    ends, top = [], 1.0
+    limit = results.limit(results.curve(experiment, collectors[0]).rows[0]["scenario"])
+    for name in collectors:
+        curve, style = results.curve(experiment, name), look(name)
+        k, (mse, spread) = curve.episode, curve.mse
+        ratio, half = k * mse / limit, k * spread / limit
+        shown = k >= FIRST * k[-1]
+        axes.plot(k[shown], ratio[shown], color=style.colour, ls=style.dashes, lw=style.width)
+        axes.fill_between(
+            k[shown], (ratio - half)[shown], (ratio + half)[shown], color=style.colour, alpha=BAND, lw=0
+        )
+        ends.append((style.name, float(ratio[-1]), style.colour))
+        top = max(top, float(ratio[shown].max()))
+    axes.axhline(1.0, color=GREY, ls=(0, (1.5, 1)), lw=0.9)
+    axes.set_yscale("log")
+    axes.set_ylim(0.7, top * 1.2)
+    axes.set_xlim(0, float(k[-1]))
+    _episodes(axes)
+    _plain_ticks(axes.yaxis, top)
+    label_lines(axes, ends)
+
+
+def violations(axes: Any, results: Results, experiment: str, collectors: list[str]) -> None:
+    """The cumulative violation, minus the true budget: above the zero line the constraint is broken."""
+    ends = []
+    for name in collectors:
+        curve, style = results.curve(experiment, name), look(name)
+        k, mean, spread = curve.episode, curve.column("violation"), curve.column("violation_se")
+        axes.plot(k, mean, color=style.colour, ls=style.dashes, lw=style.width)
+        axes.fill_between(k, mean - spread, mean + spread, color=style.colour, alpha=BAND, lw=0)
+        ends.append((style.name, float(mean[-1]), style.colour))
+    bottom, top = axes.get_ylim()
+    top = max(top, -0.06 * bottom)
+    axes.axhline(0.0, color="#CC3377", lw=0.9)
+    axes.axhspan(0.0, top, color="#CC3377", alpha=0.08, lw=0)
+    axes.set_ylim(bottom, top)
+    axes.set_xlim(0, k[-1])
+    _episodes(axes)
+    label_lines(axes, ends)
+
+
+def regrets(axes: Any, rows: list[Row]) -> None:
+    """The regret over the number of episodes, with the fitted power laws."""
+    ends: list[tuple[str, float, str]] = []
+    for key in dict.fromkeys((row["scenario"], row["collector"], row["against"]) for row in rows):
+        chosen = [row for row in rows if (row["scenario"], row["collector"], row["against"]) == key]
+        style = look(key[1])
+        K, y, se = (np.array([number(r, c) for r in chosen]) for c in ("episodes", "regret", "regret_se"))
+        exponent = number(chosen[0], "exponent")
+        axes.errorbar(K, y, 2 * se, color=style.colour, marker="o", ms=2.5, lw=0, elinewidth=0.8)
+        centre = np.exp(np.mean(np.log(y))) * (K / np.exp(np.mean(np.log(K)))) ** exponent
+        axes.plot(K, centre, color=style.colour, ls=style.dashes, lw=1.0)
+        half = (number(chosen[0], "high") - number(chosen[0], "low")) / 2
+        ends.append((f"{style.name}: {exponent:.3f} ± {half:.3f}", float(centre[-1]), style.colour))
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("episodes K")
+    axes.set_xlim(right=float(K[-1]))
+    label_lines(axes, ends)
+
+
+def prices(axes: Any, rows: list[Row], column: str) -> None:
+    """What safety costs over alpha, by scenario."""
+    for name in dict.fromkeys(row["scenario"] for row in rows):
+        chosen, style = [row for row in rows if row["scenario"] == name], SCENARIOS[name]
+        alpha, cost = (np.array([number(row, c) for row in chosen]) for c in ("alpha", column))
+        axes.plot(alpha, cost, color=style.colour, ls=style.dashes)
+    axes.set_yscale("log")
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0.93, 60)
+    axes.axvline(0.25, color=GREY, lw=0.6, ls=(0, (1, 2)))
+    _plain_ticks(axes.yaxis, 60)
+    axes.set_xlabel("risk alpha")
+
+
+def _episodes(axes: Any) -> None:
+    """Few round numbers."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axes.set_xlabel("episode k")
+    axes.xaxis.set_major_locator(MaxNLocator(3))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda k, _: f"{k / 1000:g}k" if k >= 1000 else f"{k:g}"))
+
+
+def _plain_ticks(axis: Any, top: float) -> None:
+    """1, 2, 5, 10, ... in plain digits."""
+    from matplotlib.ticker import FixedLocator, NullFormatter, StrMethodFormatter
+
+    marks = [m * 10**e for e in range(int(math.log10(max(top, 1.0))) + 1) for m in (1, 2, 5)]
+    axis.set_major_locator(FixedLocator([mark for mark in marks if mark <= top * 1.2]))
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.set_minor_formatter(NullFormatter())

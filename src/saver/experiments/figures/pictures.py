@@ -1,0 +1,129 @@
+"""Where a behaviour goes: a tree as a tree, a grid as a grid, anything else as bars."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from saver.experiments.figures.style import GREY, PAGE, figure, save
+from saver.experiments.folder import Row, number
+from saver.problem.checks import Floats
+
+SHOWN = {
+    "target": "target",
+    "tree": "optimal (the paper's)",
+    "dag by step": "the paper's",
+    "exact safe": "exact safe",
+}
+BLUE = "#0072B2"
+ORANGE = "#D55E00"
+BARS = 60  # pairs that a bar chart shows
+
+
+def draw_design(rows: list[Row], scenario: str, path: Path) -> Path:
+    """One picture of the designs of a scenario, in the format that the path's ending names."""
+    return designs_picture(rows, scenario, path.parent, path.stem, (path.suffix.lstrip(".") or "png",))[0]
+
+
+def designs_picture(
+    rows: list[Row], scenario: str, folder: Path, name: str, kinds: tuple[str, ...] = ("png", "pdf")
+) -> list[Path]:
+    """The designs side by side."""
+    tables = {label: _visits(rows, label) for label in SHOWN if any(row["design"] == label for row in rows)}
+    states, actions = next(iter(tables.values())).shape
+    tree = states > 1 and actions == 2 and (states + 1) & states == 0 and scenario == "tree"
+    side = math.isqrt(states)
+    grid = scenario == "gridworld" and side * side == states and actions == 4
+    with figure(1, len(tables), PAGE, 2.5 if tree or grid else 2.4) as (made, axes):
+        top = max(float(table.max()) for table in tables.values())
+        for place, (label, table) in zip(axes[0], tables.items(), strict=True):
+            if tree:
+                _tree(place, table)
+            elif grid:
+                _grid(place, table, side)
+            else:
+                _bars(place, table, top)
+            place.set_title(SHOWN[label])
+        if tree:
+            for text, colour, x in (
+                ("action 0: quiet, safe", BLUE, 0.0),
+                ("action 1: noisy, unsafe", ORANGE, 0.5),
+            ):
+                axes[0, 0].text(x, -4.35, text, color=colour, fontsize=6)
+        if not (tree or grid):
+            axes[0, 0].set_ylabel("expected visits in an episode")
+        return save(made, folder, name, kinds)
+
+
+def _visits(rows: list[Row], label: str) -> Floats:
+    """[S, A]."""
+    chosen = [row for row in rows if row["design"] == label]
+    cells = np.array([[number(row, "state"), number(row, "action"), number(row, "visits")] for row in chosen])
+    table = np.zeros((int(cells[:, 0].max()) + 1, int(cells[:, 1].max()) + 1))
+    table[cells[:, 0].astype(int), cells[:, 1].astype(int)] = cells[:, 2]
+    return table
+
+
+def _tree(axes: Any, table: Floats) -> None:
+    """Every action an edge, as wide as it is often taken; the number is the share of episodes."""
+    depth = int(math.log2(len(table) + 1))
+    for s in range(len(table)):
+        level = int(math.log2(s + 1))
+        x, y = (s + 1 - 2**level + 0.5) / 2**level, -float(level)
+        for a in range(2):
+            below = 2 * s + 1 + a
+            x2 = (below + 1 - 2 ** (level + 1) + 0.5) / 2 ** (level + 1)
+            share = float(table[s, a])
+            colour = BLUE if a == 0 else ORANGE
+            axes.plot([x, x2], [y, y - 1], color=colour, lw=0.3 + 7 * share, solid_capstyle="butt", zorder=1)
+            if share >= 0.1 and level < depth - 1:
+                axes.annotate(
+                    f"{share:.0%}", ((x + x2) / 2, y - 0.5), (-4 if a == 0 else 4, 2), fontsize=6,
+                    textcoords="offset points", ha="right" if a == 0 else "left", va="center", color=colour,
+                )  # fmt: skip
+        axes.plot(x, y, "o", color="white", mec="black", ms=3.5, mew=0.6, zorder=2)
+    axes.set_axis_off()
+    axes.set_xlim(0, 1)
+
+
+def _grid(axes: Any, table: Floats, side: int) -> None:
+    """Every cell darker the more it is visited, every action an arrow as long as its share."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    seen = table.sum(axis=1).reshape(side, side)
+    shades = LinearSegmentedColormap.from_list("visits", ["#FFFFFF", "#9ECAE1", "#3182BD"])
+    axes.imshow(seen, cmap=shades, vmin=0.0, vmax=2.2)
+    ways = ((-1, 0), (1, 0), (0, 1), (0, -1))  # left, right, down, up; the axis of rows points down
+    for s in range(side * side - 1):
+        row, column = divmod(s, side)
+        total = table[s].sum()
+        for (dx, dy), d in zip(ways, table[s], strict=True):
+            share = float(d / total) if total > 0 else 0.0
+            if share > 0.02:
+                axes.annotate(
+                    "", (column + dx * (0.08 + 0.4 * share), row + dy * (0.08 + 0.4 * share)), (column, row),
+                    arrowprops={"arrowstyle": "-|>,head_length=0.18,head_width=0.12", "lw": 0.8,
+                                "shrinkA": 0, "shrinkB": 0, "color": "black"},
+                )  # fmt: skip
+        axes.text(column - 0.45, row - 0.32, f"{total:.2f}", fontsize=5, color="black")
+    axes.text(side - 1, side - 1, "end", ha="center", va="center", fontsize=6, color=GREY)
+    axes.set_xticks(np.arange(side + 1) - 0.5, labels=[])
+    axes.set_yticks(np.arange(side + 1) - 0.5, labels=[])
+    axes.tick_params(length=0)
+    axes.grid(color="white", lw=1)
+
+
+def _bars(axes: Any, table: Floats, top: float) -> None:
+    """One bar for each pair, the most visited ones if there are many."""
+    flat = table.ravel()
+    chosen = np.sort(np.argsort(-flat, kind="stable")[:BARS])
+    axes.bar(np.arange(len(chosen)), flat[chosen], color=BLUE)
+    names = [f"{i % table.shape[1]}" if len(table) == 1 else f"{i // table.shape[1]},{i % table.shape[1]}"
+             for i in chosen]  # fmt: skip
+    step = max(1, len(chosen) // 12)
+    axes.set_xticks(np.arange(len(chosen))[::step], labels=names[::step])
+    axes.set_xlabel("action" if len(table) == 1 else "state,action")
+    axes.set_ylim(0, top * 1.05)

@@ -1,0 +1,146 @@
+"""The report of a folder: figures, claims, settings, how to cite; Markdown and self-contained HTML."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from saver.experiments import claims as claiming
+from saver.experiments.catalogue import DESIGNS, EXPERIMENTS
+from saver.experiments.claims import Claim
+from saver.experiments.results import Results
+from saver.experiments.words import CAPTIONS, CITATION, HOW, MOVIELENS, STYLE
+
+Table = list[tuple[str, ...]]
+NUMBERS = (
+    "experiment", "collector", "runs", "K * MSE", "over the safe limit", "plain / conditional MSE",
+    "baseline", "ever below 0",
+)  # fmt: skip
+CLAIMS = ("whose", "claim", "measured", "number", "verdict")
+
+
+def write_report(results: Results, figures: list[Path]) -> list[Claim]:
+    """Write claims.csv (where all experiments are there), report.md and report.html; return the claims."""
+    folder = results.folder
+    found = claiming.claims(results) if set(EXPERIMENTS) <= set(results.experiments) else []
+    if found:
+        folder.write("claims.csv", claiming.COLUMNS, (claim.row() for claim in found))
+    pictures = {path.stem: path for path in figures if path.suffix == ".png"}
+    folder.write_text("report.md", _markdown(results, found, pictures))
+    folder.write_text("report.html", _html(results, found, pictures))
+    return found
+
+
+def claim_rows(found: Iterable[Claim]) -> Table:
+    """The claims in words."""
+    return [(c.who, c.claim, c.measured, f"{c.value:.4g} ± {c.error:.2g}", c.verdict) for c in found]
+
+
+def number_rows(results: Results) -> Table:
+    """The end of every curve."""
+    rows: Table = []
+    for experiment in results.experiments:
+        for collector in results.collectors(experiment):
+            curve = results.curve(experiment, collector)
+            last, K = curve.last(), curve.end("episodes")
+            check = "-"
+            if curve.conditional:
+                check = f"{curve.end('mse') / last.value:.3f} ± {curve.end('mse_se') / last.value:.2g}"
+            row = (
+                experiment,
+                collector,
+                f"{curve.end('runs'):.0f}",
+                f"{K * last.value:.4g} ± {K * last.error:.1g}",
+                f"{K * last.value / results.limit(curve.rows[0]['scenario']):.4g}",
+                check,
+                f"{curve.end('baseline_share'):.1%}",
+                f"{curve.end('violation_rate'):.2%}",
+            )
+            rows.append(row)
+    return rows
+
+
+def _sections(results: Results, pictures: dict[str, Path]) -> list[tuple[str, str, list[str]]]:
+    """(title, text, figures) of each part of the report that has any."""
+    parts = [
+        ("The paper's figures", CAPTIONS["paper"], ["paper"]),
+        ("In the long run", CAPTIONS["long"], ["long"]),
+        ("Where behaviours go", CAPTIONS["designs"], [f"design-{name}" for name in DESIGNS]),
+        ("How fast the regret falls", CAPTIONS["regret"], ["regret"]),
+        ("What safety costs", CAPTIONS["price"], ["price"]),
+        ("Each experiment", CAPTIONS["each"], results.experiments),
+    ]
+    kept = [(title, text, [name for name in names if name in pictures]) for title, text, names in parts]
+    return [part for part in kept if part[2]]
+
+
+def _remark(results: Results) -> str:
+    """What is seen on MovieLens."""
+    return MOVIELENS.format(gain=1 - results.limit("movielens") / results.limit("movielens", "target"))
+
+
+def _markdown(results: Results, found: list[Claim], pictures: dict[str, Path]) -> str:
+    lines = [f"# {_title(results)}", "", HOW, ""]
+    if found:
+        lines += ["## Claims", "", *_markdown_table(CLAIMS, claim_rows(found)), "", _remark(results), ""]
+    for title, text, names in _sections(results, pictures):
+        lines += [f"## {title}", "", text, "", *[f"![{name}](figures/{name}.png)" for name in names], ""]
+    lines += ["## Numbers at the end", "", *_markdown_table(NUMBERS, number_rows(results)), ""]
+    lines += ["## Settings", "", "```json", _settings(results), "```", ""]
+    lines += ["## How to cite", "", "The paper:", "", "```bibtex", CITATION, "```", ""]
+    return "\n".join(lines)
+
+
+def _markdown_table(head: tuple[str, ...], rows: Table) -> list[str]:
+    return [f"| {' | '.join(row)} |" for row in (head, ("---",) * len(head), *rows)]
+
+
+def _html(results: Results, found: list[Claim], pictures: dict[str, Path]) -> str:
+    title = html.escape(_title(results))
+    body = [f"<h1>{title}</h1><p>{_marked(HOW)}</p>"]
+    if found:
+        body.append(
+            f"<h2>Claims</h2>{_html_table(CLAIMS, claim_rows(found))}<p>{_marked(_remark(results))}</p>"
+        )
+    for heading, text, names in _sections(results, pictures):
+        shown = "".join(_image(name, pictures[name]) for name in names)
+        body.append(f"<h2>{heading}</h2><figure>{shown}<figcaption>{_marked(text)}</figcaption></figure>")
+    body.append(f"<h2>Numbers at the end</h2>{_html_table(NUMBERS, number_rows(results))}")
+    body.append(f"<h2>Settings</h2><pre>{html.escape(_settings(results))}</pre>")
+    body.append(f"<h2>How to cite</h2><p>The paper:</p><pre>{html.escape(CITATION)}</pre>")
+    head = f'<meta charset="utf-8"><title>{title}</title><style>{STYLE}</style>'
+    return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(body)}</body></html>\n'
+
+
+def _html_table(head: tuple[str, ...], rows: Table) -> str:
+    top = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
+    body = "".join(
+        "<tr>" + "".join(f'<td class="{cell.split()[0]}">{_marked(cell)}</td>' for cell in row) + "</tr>"
+        for row in rows
+    )
+    return f"<table><tr>{top}</tr>{body}</table>"
+
+
+def _image(name: str, path: Path) -> str:
+    data = base64.b64encode(path.read_bytes()).decode()
+    return f'<img alt="{html.escape(name)}" src="data:image/png;base64,{data}">'
+
+
+def _marked(text: str) -> str:
+    """For HTML, with `code` marked."""
+    pieces = html.escape(text, quote=False).split("`")
+    return "".join(f"<code>{piece}</code>" if i % 2 else piece for i, piece in enumerate(pieces))
+
+
+def _settings(results: Results) -> str:
+    return json.dumps(results.folder.manifest(), indent=2, sort_keys=True)
+
+
+def _title(results: Results) -> str:
+    settings = results.folder.manifest()["settings"]
+    if settings.get("command") == "reproduce":
+        return f"The paper's experiments ({settings.get('level')}, seed {settings.get('seed')})"
+    return f"{', '.join(results.experiments)} (seed {settings.get('seed')})"

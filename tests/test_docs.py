@@ -1,0 +1,96 @@
+"""The guides and the examples run, and print what they say."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+GUIDES = [path for path in sorted((ROOT / "docs").glob("*.md")) if "```python" in path.read_text("utf-8")]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+BLOCK = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)  # code, and what it prints
+DRAWN = re.compile(r"\b(simulate|diagnose|show|measure)\(")  # code whose last digits may differ elsewhere
+NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?%?")
+
+
+def run(*command):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", *command], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def near(shown, said):
+    """Whether two numbers agree: to 5 %, to one in the last digit, or to three points of a percentage."""
+    if said.endswith("%"):
+        return shown.endswith("%") and abs(float(shown[:-1]) - float(said[:-1])) <= 3.0
+    digits = len(said.partition(".")[2])
+    return abs(float(shown) - float(said)) <= max(0.05 * abs(float(said)), 1.01 * 10.0**-digits)
+
+
+def agree(shown, said):
+    """Whether two texts are the same but for small differences in their numbers."""
+    numbers = NUMBER.findall(shown), NUMBER.findall(said)
+    words = NUMBER.sub("#", shown).split(), NUMBER.sub("#", said).split()
+    return words[0] == words[1] and all(near(*pair) for pair in zip(*numbers, strict=True))
+
+
+@pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.name)
+def test_the_blocks_of_a_guide_run_in_order_and_print_what_stands_below_them(path):
+    blocks = BLOCK.findall(path.read_text(encoding="utf-8"))
+    shown = run("-c", "\nprint(chr(12))\n".join(code for code, _ in blocks)).split("\f\n")
+    for (code, said), printed in zip(blocks, shown, strict=True):
+        if said and DRAWN.search(code):
+            assert agree(printed, said), f"{path.name} says\n{said}but this is printed:\n{printed}"
+        elif said:
+            assert printed == said
+
+
+def test_every_text_block_belongs_to_a_python_block():
+    for path in GUIDES:
+        text = path.read_text(encoding="utf-8")
+        assert text.count("```text\n") == sum(said != "" for _, said in BLOCK.findall(text))
+
+
+def test_small_differences_are_forgiven_and_others_are_not():
+    assert agree("K * MSE 2.91, broken 2.0%", "K * MSE  2.90, broken 1.5%")
+    assert not agree("K * MSE 3.10", "K * MSE 2.90")
+    assert not agree("broken 9.0%", "broken 1.5%")
+    assert not agree("saver 2.90", "saver-opt 2.90")
+    assert not agree("2.90", "2.90 2.90")
+
+
+# what each example's output must hold, and what of it is checked
+PRINTED = {
+    "ask_tell.py": r"told 999, of .* (?P<baseline>\d+)\n"
+    r"certified budget (?P<budget>[-.\d]+)\nvalue .* interval (?P<low>[.\d]+) to (?P<high>[.\d]+)\n",
+    "compare_collectors.py": r"(?s)less than (?P<limit>[.\d]+) in the long run.*saver  +(?P<saver>[.\d]+) \+-"
+    r".*saver-opt  +(?P<best>[.\d]+) \+- (?P<error>[.\d]+)",
+    "from_logs.py": r"(?s)0% of the target covered, certified budget 0\.0.*stderr (?P<without>[.\d]+)\n"
+    r".*40% of the target covered, certified budget 0\.0.*stderr (?P<logs>[.\d]+)\n",
+    "own_model.py": r"(?s)affordable: .*predicted .*, exact: (?P<predicted>[.\d]+)\n"
+    r".*safe-on-policy: (?P<target>[.\d]+),.*saver-opt: (?P<best>[.\d]+),",
+}
+CHECKS = {
+    "ask_tell.py": lambda n: (
+        n["budget"] >= 0 and n["low"] < 3.9 + 0.4 * 3.9 < n["high"] and n["baseline"] < 500
+    ),
+    "compare_collectors.py": lambda n: n["limit"] == 2.678 and n["limit"] < n["best"] < n["saver"] / 1.5,
+    "from_logs.py": lambda n: n["logs"] < n["without"],
+    "own_model.py": lambda n: n["best"] < 0.9 * n["target"] and abs(n["best"] / n["predicted"] - 1) < 0.1,
+}
+
+
+def test_every_example_is_checked():
+    assert {path.name for path in EXAMPLES} == set(PRINTED) == set(CHECKS)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_runs_and_prints_sense(path):
+    shown = run(str(path))
+    found = re.search(PRINTED[path.name], shown)
+    assert found, shown
+    assert CHECKS[path.name]({name: float(number) for name, number in found.groupdict().items()}), shown

@@ -1,0 +1,262 @@
+"""The runner, the claims, the figures and the report: whole files, the same bytes, computed verdicts."""
+
+import csv
+import json
+import math
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from saver.errors import InvalidData
+from saver.experiments import runner, steps
+from saver.experiments.catalogue import EXPERIMENTS, LEVELS, RATES, SAFE, Experiment
+from saver.experiments.claims import FAILED, HELD, OPEN, Claim, claims
+from saver.experiments.figures import drawings
+from saver.experiments.figures.style import LOOKS
+from saver.experiments.folder import Folder, read_table
+from saver.experiments.report import claim_rows, write_report
+from saver.experiments.results import Results
+
+SMALL = Experiment("small", "Small", "bandit", ("saver-opt", "safe-on-policy"), 60, (4, 6, 8))
+
+
+def small_catalogue(monkeypatch):
+    """Every experiment and rate of the catalogue, cut to a few episodes and runs."""
+    tiny = {name: replace(e, episodes=60, runs=(3, 3, 3)) for name, e in EXPERIMENTS.items()}
+    rates = [replace(r, budgets=(300, 600, 1200), runs=(40, 40, 40)) for r in RATES]
+    for module in (runner, sys.modules["saver.experiments.claims"], sys.modules["saver.experiments.report"]):
+        monkeypatch.setattr(module, "EXPERIMENTS", tiny, raising=False)
+    monkeypatch.setattr(sys.modules["saver.experiments.figures.draw"], "EXPERIMENTS", tiny)
+    monkeypatch.setattr(runner, "RATES", rates)
+    monkeypatch.setattr(steps, "ALPHAS", (0.25, 0.5))
+
+
+def files_of(folder):
+    return {
+        p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()
+    }
+
+
+def test_the_catalogue_holds_the_papers_budgets():
+    paper = {e.scenario: e.episodes for e in EXPERIMENTS.values() if e.figure == "paper"}
+    assert paper == {"bandit": 240, "movielens": 30_000, "tree": 480, "gridworld": 200}
+    for experiment in EXPERIMENTS.values():
+        assert len(experiment.runs) == len(LEVELS)
+        assert list(experiment.runs) == sorted(experiment.runs)
+        assert set(SAFE) <= set(experiment.collectors)
+        assert experiment.make().name == experiment.scenario
+
+
+def test_everything_is_made_from_one_small_run(tmp_path, monkeypatch):
+    small_catalogue(monkeypatch)
+    folder = runner.reproduce(tmp_path / "out", level="quick")
+    results = Results(folder)
+    figures = [path for _, draw in drawings(results) for path in draw()]
+    found = write_report(results, figures)
+    folder.finish()
+    # a figure of panels for each group, one for each experiment, two designs, regret and price; png and pdf
+    assert len(figures) == 2 * (2 + len(EXPERIMENTS) + 2 + 2)
+    for path in figures:
+        head = path.read_bytes()[:8]
+        assert head.startswith(b"\x89PNG" if path.suffix == ".png" else b"%PDF"), path
+    html = (folder.path / "report.html").read_text(encoding="utf-8")
+    assert html.count("data:image/png;base64,") == len(figures) // 2
+    assert "http" not in re.sub(r"base64,[^\"]*", "", html)  # nothing is fetched
+    text = (folder.path / "report.md").read_text(encoding="utf-8")
+    for link in re.findall(r"\]\((figures/[^)]*)\)", text):
+        assert (folder.path / link).exists()
+    assert len(read_table(folder.path / "claims.csv")) == len(found) > 30
+    for row in claim_rows(found):
+        assert f"| {' | '.join(row)} |" in text
+    assert "finished" in folder.manifest()
+    assert not list(folder.path.rglob("*.part"))
+    # drawn again from the tables alone: the same bytes
+    before = files_of(folder.path / "figures")
+    for _, draw in drawings(Results(Folder.find(folder.path))):
+        draw()
+    assert files_of(folder.path / "figures") == before
+
+
+def test_the_same_seed_gives_the_same_table_whatever_the_jobs(tmp_path):
+    one = runner.run(tmp_path / "one", SMALL, jobs=1).path
+    two = runner.run(tmp_path / "two", SMALL, jobs=2).path
+    other = runner.run(tmp_path / "other", SMALL, seed=1).path
+    assert (one / "table.csv").read_bytes() == (two / "table.csv").read_bytes()
+    assert (one / "table.csv").read_bytes() != (other / "table.csv").read_bytes()
+
+
+def test_a_collectors_numbers_do_not_depend_on_the_others(tmp_path):
+    both = Results(runner.run(tmp_path / "both", SMALL)).curve("small", "safe-on-policy")
+    alone = Results(runner.run(tmp_path / "alone", replace(SMALL, collectors=("safe-on-policy",))))
+    assert alone.curve("small", "safe-on-policy").rows == both.rows
+
+
+def test_the_table_says_what_simulate_says(tmp_path):
+    import saver
+
+    rows = read_table(runner.run(tmp_path, SMALL).path / "table.csv")
+    seed = steps.named_seed(0, "small", "saver-opt")
+    found = saver.simulate(saver.SCENARIOS["bandit"](), "saver-opt", episodes=60, runs=6, seed=seed)
+    chosen = [row for row in rows if row["collector"] == "saver-opt"]
+    assert [int(row["episode"]) for row in chosen] == found.checkpoints.tolist()
+    assert [float(row["mse"]) for row in chosen] == found.mse()[0].tolist()
+    assert [float(row["violation"]) for row in chosen] == (-found.budget.mean(axis=0)).tolist()
+    assert float(chosen[-1]["allowance"]) == pytest.approx(60 * 0.25 * 0.5)
+
+
+def test_what_is_complete_is_not_done_again(tmp_path):
+    folder = runner.run(tmp_path, SMALL)
+    whole, part = files_of(tmp_path), tmp_path / "parts" / "small.saver-opt.csv"
+    (tmp_path / "table.csv").unlink()
+    before = part.stat().st_mtime_ns
+    (tmp_path / "parts" / "small.safe-on-policy.csv").unlink()
+    runner.run(tmp_path, SMALL)
+    assert part.stat().st_mtime_ns == before
+    assert files_of(tmp_path) == whole
+    assert folder.manifest()["settings"]["seed"] == 0
+
+
+def test_an_interrupted_run_goes_on_and_ends_the_same(tmp_path):
+    command = [sys.executable, "-m", "saver", "run", "tree", "--collectors", "saver,safe-oracle,saver-opt"]
+    command += ["--episodes", "300", "--runs", "300", "--jobs", "1", "--out"]
+    process = subprocess.Popen(
+        [*command, str(tmp_path / "stopped")], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    parts = tmp_path / "stopped" / "parts"
+    deadline = time.monotonic() + 300
+    while not list(parts.glob("*.csv")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    shown = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert "goes on from there" in shown
+    assert "Traceback" not in shown
+    assert 1 <= len(list(parts.glob("*.csv"))) < 4
+    assert not list((tmp_path / "stopped").rglob("*.part"))
+    for name in ("stopped", "whole"):
+        subprocess.run([*command, str(tmp_path / name)], check=True, capture_output=True)
+    assert (tmp_path / "stopped" / "table.csv").read_bytes() == (
+        tmp_path / "whole" / "table.csv"
+    ).read_bytes()
+
+
+def test_a_folder_of_other_settings_is_kept_unless_forced(tmp_path):
+    runner.run(tmp_path, SMALL)
+    before = files_of(tmp_path)
+    with pytest.raises(InvalidData, match=r"seed differs\); give another --out, or --force"):
+        runner.run(tmp_path, SMALL, seed=7)
+    assert files_of(tmp_path) == before
+    (tmp_path / "notes.txt").write_text("mine")
+    runner.run(tmp_path, SMALL, seed=7, force=True)
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+    assert json.loads((tmp_path / "manifest.json").read_text())["settings"]["seed"] == 7
+
+
+def test_a_folder_with_a_table_of_someone_else_is_refused(tmp_path):
+    (tmp_path / "table.csv").write_text("my,own\n1,2\n")
+    with pytest.raises(InvalidData, match=r"has a table\.csv that is not ours"):
+        runner.run(tmp_path, SMALL)
+    assert (tmp_path / "table.csv").read_text() == "my,own\n1,2\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "is not a whole table"),
+        ("a,b\n1\n", "is not a whole table"),
+        ("a,b\n1,2,3\n", "is not a whole table"),
+    ],
+)
+def test_broken_tables_are_named(tmp_path, content, message):
+    runner.run(tmp_path, SMALL)
+    (tmp_path / "table.csv").write_text(content)
+    with pytest.raises(InvalidData, match=message):
+        Results(Folder.find(tmp_path))
+    (tmp_path / "manifest.json").write_text("{")
+    with pytest.raises(InvalidData, match=r"manifest\.json cannot be read"):
+        Folder.find(tmp_path)
+
+
+def test_a_word_in_the_place_of_a_number_is_named(tmp_path):
+    folder = runner.run(tmp_path, SMALL)
+    rows = read_table(tmp_path / "table.csv")
+    rows[-1]["violation"] = "much"
+    with (tmp_path / "table.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    (_, draw), *_ = drawings(Results(folder))
+    with pytest.raises(InvalidData, match="'much' for violation"):
+        draw()
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "low", "high", "verdict"),
+    [
+        (0.9, 0.04, 0.0, 1.0, HELD),
+        (0.9, 0.06, 0.0, 1.0, OPEN),
+        (1.1, 0.04, 0.0, 1.0, FAILED),
+        (1.1, 0.06, 0.0, 1.0, OPEN),
+        (3.0, 0.4, 2.0, math.inf, HELD),
+        (-1.5, 0.05, -1.65, -1.35, HELD),
+        (-1.0, 0.05, -1.65, -1.35, FAILED),
+        (math.nan, 0.1, 0.0, 1.0, OPEN),
+        (0.5, math.nan, 0.0, 1.0, OPEN),
+    ],
+)
+def test_a_claim_is_decided_by_two_standard_errors(value, error, low, high, verdict):
+    assert Claim("paper", "x", "y", value, error, low, high).verdict == verdict
+
+
+def test_claims_follow_the_table(tmp_path, monkeypatch):
+    """Change one number of the table: the claims about it change, the others do not."""
+    small_catalogue(monkeypatch)
+    folder = runner.reproduce(tmp_path, level="quick")
+    before = claims(Results(folder))
+    rows = read_table(tmp_path / "table.csv")
+    for row in rows:
+        if (row["experiment"], row["collector"]) == ("gridworld", "saver"):
+            row["conditional_mse"] = repr(1e3 * float(row["conditional_mse"]))
+    with (tmp_path / "table.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    after = claims(Results(Folder.find(tmp_path)))
+    changed = [new for old, new in zip(before, after, strict=True) if old != new]
+    assert [claim.claim.split(" (")[0] for claim in changed] == [
+        "Gridworld, 60 episodes: SaVeR has a lower MSE than safe on-policy",
+        "Gridworld, 60 episodes: SaVeR matches its oracle",
+    ]
+    assert [claim.verdict for claim in changed] == [FAILED, FAILED]
+
+
+def test_lines_differ_without_their_colours():
+    assert len({str(look.dashes) + str(look.width) for look in LOOKS.values()}) == len(LOOKS)
+
+
+def test_names_beside_lines_do_not_touch():
+    from saver.experiments.figures.style import figure, label_lines
+
+    with figure(1, 1, 3.4, 2.0) as (_, axes):
+        place = axes[0, 0]
+        place.plot([0, 1], [1, 2])
+        place.set_yscale("log")
+        label_lines(place, [(name, 1.5, "black") for name in "abcdef"])
+        heights = sorted(text.xyann[1] for text in place.texts)
+        assert np.diff(heights).min() > 0.07
+        assert heights[0] >= 0.0
+
+
+def test_reading_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(InvalidData, match=r"holds no results: there is no manifest\.json"):
+        Folder.find(tmp_path / "nothing")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidData, match="cannot write to"):
+        Folder.begin(Path(tmp_path / "file" / "below"), {})
