@@ -46,6 +46,7 @@ MOVIELENS = _line(
     costs SaVeR more than that."""
 )
 CITATION = """@inproceedings{saver2024,
+  author    = {Mukherjee, Subhojyoti and Hanna, Josiah P. and Nowak, Robert},
   title     = {SaVeR: Optimal Data Collection Strategy for Safe Policy Evaluation in Tabular MDP},
   booktitle = {Proceedings of the 41st International Conference on Machine Learning},
   year      = {2024}
