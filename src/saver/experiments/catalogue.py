@@ -44,11 +44,11 @@ _PAPER = (*SAFE, "saver-paper")
 _ALL = [
     Experiment("bandit", "Bandit", "bandit", (*_PAPER, "sepec"), 240, (200, 4000, 40_000), "paper"),
     Experiment("movielens", "MovieLens", "movielens", (*_PAPER, "sepec"), 30_000, (20, 100, 400), "paper"),
-    Experiment("tree", "Tree", "tree", _PAPER, 480, (50, 1000, 10_000), "paper"),
-    Experiment("gridworld", "Gridworld", "gridworld", _PAPER, 200, (20, 200, 2000), "paper"),
+    Experiment("tree", "Tree", "tree", _PAPER, 480, (50, 600, 6000), "paper"),
+    Experiment("gridworld", "Gridworld", "gridworld", _PAPER, 200, (20, 120, 1500), "paper"),
     Experiment("bandit-long", "Bandit", "bandit", (*SAFE, "sepec"), 5000, (100, 1000, 20_000), "long"),
     Experiment("tree-long", "Tree", "tree", SAFE, 5000, (20, 200, 2000), "long"),
-    Experiment("gridworld-long", "Gridworld", "gridworld", SAFE, 5000, (6, 40, 400), "long"),
+    Experiment("gridworld-long", "Gridworld", "gridworld", SAFE, 5000, (6, 30, 400), "long"),
     Experiment("intractable-long", "Intractable", "intractable", SAFE, 5000, (100, 1000, 10_000), "long"),
 ]
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _ALL}
