@@ -4,11 +4,12 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help reproduce test numbers bench format clean
+.PHONY: help reproduce test audit numbers bench format clean
 
 help:
 	@echo "make reproduce   the paper's experiments: claims printed, figures and report in results/"
 	@echo "make test        format check, lint, types, tests"
+	@echo "make audit       how often the promise breaks, in results-audit/; saver audit --full for more"
 	@echo "make numbers     every collector on every scenario, written to benchmarks/results/numbers.md"
 	@echo "make bench       timing tables, written to benchmarks/results/"
 	@echo "make format      rewrite the sources in the house format"
@@ -27,6 +28,9 @@ test: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2 --dist worksteal
+
+audit: $(READY)
+	$(BIN)/saver audit --quick --out results-audit
 
 numbers: $(READY)
 	$(BIN)/python benchmarks/run.py numbers

@@ -31,7 +31,16 @@ from saver import (
 from saver.engine.streams import normal, stream, uniform
 from saver.errors import InvalidData, InvalidPolicy, InvalidProblem
 
-FIELDS = ("estimates", "budget", "ledger", "baseline_share", "conditional_mse", "worst_budget")
+FIELDS = (
+    "estimates",
+    "stderr",
+    "freedom",
+    "budget",
+    "ledger",
+    "baseline_share",
+    "conditional_mse",
+    "worst_budget",
+)
 UNSAFE = {"ledger": "none", "gate": "none"}
 
 

@@ -15,6 +15,7 @@ from saver.collect import COLLECTORS
 from saver.collect.collectors import find_collector
 from saver.errors import InvalidProblem
 from saver.experiments import runner
+from saver.experiments.audit import CELLS, cells, summary
 from saver.experiments.catalogue import EXPERIMENTS, Experiment
 from saver.experiments.folder import Folder
 from saver.experiments.results import Results
@@ -60,11 +61,37 @@ def reproduce(
 
     An interrupted run goes on from what is complete. For example: `saver reproduce --quick --out /tmp/try`
     """
-    if quick and full:
-        raise InvalidProblem("--quick and --full were both given; give one of them, or neither")
+    _one_of(quick, full)
     level = "quick" if quick else "full" if full else "default"
     folder = runner.reproduce(out, level=level, seed=seed, jobs=jobs, force=force, progress=True)
     _finish(folder, json)
+
+
+@app.command()
+def audit(
+    quick: Annotated[bool, typer.Option("--quick", help="a few thousand campaigns; the default")] = False,
+    full: Annotated[bool, typer.Option("--full", help="more than 100,000 campaigns: about an hour")] = False,
+    out: Annotated[Path, typer.Option(help="folder of the results")] = Path("results-audit"),
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Count how often the promise breaks, on every scenario, on random worlds and on hostile ones.
+
+    Exit code 1 if a count is beyond chance. An interrupted audit goes on from what is complete.
+    """
+    _one_of(quick, full)
+    level = "full" if full else "quick"
+    folder, groups = runner.audit(out, level=level, seed=seed, jobs=jobs, force=force, progress=True)
+    if json:
+        show.plain([{key: _finite(value) for key, value in vars(group).items()} for group in groups])
+    else:
+        show.table(CELLS, [cells(group) for group in groups])
+        print(summary(groups))
+        print(f"table: {folder.path / 'audit.md'}")
+    if any(group.broken for group in groups):
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -236,6 +263,11 @@ def _finish(folder: Folder, json: bool) -> None:
         show.table(NUMBERS, numbers)
     print(f"figures: {folder.path / 'figures'}")
     print(f"report:  {folder.path / 'report.html'}")
+
+
+def _one_of(quick: bool, full: bool) -> None:
+    if quick and full:
+        raise InvalidProblem("--quick and --full were both given; give one of them, or neither")
 
 
 def _draw(picture: Path, name: str, visits: list[Any]) -> None:

@@ -92,7 +92,7 @@ class Campaign:
         self._abandoned: set[int] = set()
         if history is not None and not isinstance(history, Iterable):
             raise InvalidData(f"history is {history!r}; it must hold (states, actions, rewards, constraints)")
-        for number, episode in enumerate(history or ()):
+        for number, episode in enumerate(() if history is None else history):
             self._learn_history(number, episode)
 
     # -- asking ------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +25,7 @@ FORMAT = 1
 def dump(campaign: Campaign) -> dict[str, Any]:
     """Numbers, strings, lists and dicts only."""
     known = campaign._knowledge
-    return {
+    state = {
         "format": FORMAT,
         "fingerprint": fingerprint(campaign.problem, campaign.collector),
         "episodes": campaign.episodes,
@@ -43,6 +44,7 @@ def dump(campaign: Campaign) -> dict[str, Any]:
         "out": [trial.state() for trial in campaign._out.values()],
         "abandoned": sorted(campaign._abandoned),
     }
+    return {**state, "checksum": checksum(state)}
 
 
 def load(make: type[Campaign], problem: Problem, collector: Collector, state: dict[str, Any]) -> Campaign:
@@ -52,6 +54,8 @@ def load(make: type[Campaign], problem: Problem, collector: Collector, state: di
             raise InvalidData(f"the state has format {state['format']!r}; this version reads {FORMAT}")
         if state["fingerprint"] != fingerprint(problem, collector):
             raise InvalidData("the state is of another problem or collector; restore it with those")
+        if state["checksum"] != checksum({name: state[name] for name in state if name != "checksum"}):
+            raise InvalidData("the state was changed or damaged since it was taken; restore an earlier one")
         campaign = make(problem, collector, state["episodes"], knowledge=Knowledge(**state["knowledge"]))
         campaign._rng.bit_generator.state = state["rng"]
         campaign._log.load(state["log"])
@@ -74,6 +78,11 @@ def load(make: type[Campaign], problem: Problem, collector: Collector, state: di
             f"the state is not one that Campaign.state() gave for this collector: {cause!r}"
         ) from None
     return campaign
+
+
+def checksum(state: dict[str, Any]) -> str:
+    """A hash of a state's content: what was damaged on the way must not go on."""
+    return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
 
 
 def fingerprint(problem: Problem, collector: Collector) -> str:

@@ -104,6 +104,7 @@ def exact_pair(
     """The unconstrained optimum and the safe one, from one pair of solves: see `exact`."""
     began = time.monotonic()
     checks.kind("problem", problem, Problem)
+    seconds = checks.between("seconds", seconds, 0.0, math.inf, closed=(True, False))
     mdp, planner = problem.mdp, Planner(problem.mdp)
     w = weights(mdp, problem.target) ** 2 * check_variance(mdp, variance)
     hint = dag(mdp, problem.target, variance, time_indexed=True).policy

@@ -28,6 +28,7 @@ from saver.engine.state import CONSTRAINT, COUNT, MEAN, SQUARES, Out, Tracker, n
 from saver.engine.streams import stream
 from saver.errors import SaverError
 from saver.estimate.certainty import certainty_estimated
+from saver.estimate.interval import Estimate
 from saver.problem.bellman import by_step
 from saver.problem.checks import Floats, Ints
 from saver.problem.moments import Moments
@@ -112,7 +113,10 @@ class Worker:
             if status == kernel.PLAN:
                 self._plan()
             elif status == kernel.CHECK:
-                row.estimates[self.run.n[state.POINT] - 1] = self._estimate()
+                found, at = self._estimate(), self.run.n[state.POINT] - 1
+                row.estimates[at] = found.value
+                row.stderr[at] = found.stderr if found.covered == 1.0 else np.inf
+                row.freedom[at] = found.freedom if found.covered == 1.0 else np.nan
             elif status == kernel.REFUSED:
                 self._explain(rows[0], out.checkpoints)
             if self.run.n[state.DONE] == s.episodes:
@@ -154,13 +158,13 @@ class Worker:
         rate_all(tracker, begin, states, run.n[state.ENOUGH], s.scene.pairs, run.seen)
         self.run = run._replace(tracker=tracker)
 
-    def _estimate(self) -> float:
+    def _estimate(self) -> Estimate:
         s, run = self.setting, self.run
         mdp = s.scenario.problem.mdp
         shape = mdp.transitions.shape
         moves = sparse.csr_array((run.moves, s.scene.to, s.scene.indptr), shape=shape, copy=True)
         moves.eliminate_zeros()
-        return certainty_estimated(mdp, s.scenario.problem.target, self._moments()[0], moves, run.ends).value
+        return certainty_estimated(mdp, s.scenario.problem.target, self._moments()[0], moves, run.ends)
 
     def _explain(self, r: int, checkpoints: Ints) -> None:
         """Let the reference say what was refused."""

@@ -19,9 +19,11 @@ from saver.engine.state import (
     EXACT,
     MEAN,
     POINT,
+    SQUARES,
     TOTAL,
     WEIGHTED,
     WEIGHTED_MEAN,
+    WEIGHTED_SQUARES,
 )
 
 ALMOST = math.nextafter(1.0, 0.0)
@@ -39,9 +41,16 @@ def record(scene: Any, rules: Any, sheets: Any, run: Any, out: Any, budget: floa
     out.baseline_share[at] = n[BASELINE] / n[DONE]
     if rules.estimate == CERTAINTY:
         out.estimates[at] = certain(scene.pairs, run.seen, run.seen, MEAN)
+        out.stderr[at], out.freedom[at] = uncertainty(scene.pairs, run.seen)
         out.conditional_mse[at] = conditional(scene.pairs, run.seen, rules.value)
+    if rules.estimate == IMPORTANCE:
+        out.stderr[at] = np.inf
     if rules.estimate == IMPORTANCE and n[WEIGHTED]:
         out.estimates[at] = f[WEIGHTED_MEAN]
+        if n[WEIGHTED] > 1:
+            spread = f[WEIGHTED_SQUARES] / (n[WEIGHTED] - 1) / n[WEIGHTED]
+            out.stderr[at] = math.sqrt(spread)
+            out.freedom[at] = n[WEIGHTED] - 1.0 if spread > 0.0 else np.inf
 
 
 @inner
@@ -67,6 +76,23 @@ def certain(pairs: Any, seen: Any, means: Any, column: int) -> Any:
         if seen[p, COUNT] > 0.0:
             total += pairs[p, WEIGHT] / covered * means[p, column]
     return total
+
+
+@inner
+def uncertainty(pairs: Any, seen: Any) -> Any:
+    """The standard error and its degrees of freedom: see `from_parts`; no bound while a pair is unseen."""
+    if share_seen(pairs, seen) < 1.0:
+        return np.inf, np.nan
+    total, squares = 0.0, 0.0
+    for p in range(len(pairs)):
+        c, T = pairs[p, WEIGHT], seen[p, COUNT]
+        if c > 0.0:
+            if T < 2.0:
+                return np.inf, np.nan
+            part = c * c * (seen[p, SQUARES] / (T - 1.0)) / T
+            total += part
+            squares += part * part / (T - 1.0)
+    return math.sqrt(total), total * total / squares if squares > 0.0 else np.inf
 
 
 @inner

@@ -16,7 +16,7 @@ from saver.problem.seeds import child_seed
 from saver.problem.statement import Scenario, World
 from saver.safety import Stage
 
-RECORDED = ("estimates", "budget", "ledger", "baseline_share", "conditional_mse")
+RECORDED = ("estimates", "stderr", "freedom", "budget", "ledger", "baseline_share", "conditional_mse")
 
 
 class Player:
@@ -153,6 +153,9 @@ def run_once(
         if k == checkpoints[at]:
             found = campaign.estimate()
             kept["estimates"][at] = found.value
+            whole = found.covered == 1.0 or collector.estimate == "importance"
+            kept["stderr"][at] = found.stderr if whole else math.inf
+            kept["freedom"][at] = found.freedom if whole else math.nan
             kept["budget"][at] = budget
             kept["ledger"][at] = campaign.believed
             kept["baseline_share"][at] = baseline / k

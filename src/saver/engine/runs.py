@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import math
 import os
+import struct
+import tokenize
 import zipfile
+import zlib
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from saver._files import replacing
 from saver.errors import InvalidData, SaverError
+from saver.estimate.interval import student
+from saver.problem import checks
 from saver.problem.checks import Floats, Ints
 
 VIOLATED = 1e-9  # of baseline_value below 0
+BROKEN = (
+    OSError, ValueError, KeyError, TypeError, EOFError, NotImplementedError, RuntimeError, SyntaxError,
+    OverflowError, zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +34,8 @@ class Runs:
     Attributes:
         checkpoints: episode counts, [C].
         estimates: of the target's value, [R, C].
+        stderr: of each estimate, infinite while it has no bounded interval, [R, C].
+        freedom: the degrees of freedom of its interval, [R, C].
         budget: the TRUE budget, sum of V_c(b_k) - (1 - alpha) k baseline_value, [R, C].
         ledger: what the collector believed of it, [R, C].
         baseline_share: the share of baseline episodes, [R, C].
@@ -35,6 +47,8 @@ class Runs:
 
     checkpoints: Ints
     estimates: Floats
+    stderr: Floats
+    freedom: Floats
     budget: Floats
     ledger: Floats
     baseline_share: Floats
@@ -49,6 +63,19 @@ class Runs:
         runs = len(squares)
         error = squares.std(axis=0, ddof=1) / np.sqrt(runs) if runs > 1 else np.full(squares.shape[1], np.nan)
         return squares.mean(axis=0), error
+
+    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """The lower and upper ends of each estimate's interval, [R, C] each."""
+        half = student(
+            self.stderr, self.freedom, checks.between("level", level, 0.0, 1.0, closed=(False, False))
+        )
+        return self.estimates - half, self.estimates + half
+
+    def coverage(self, level: float = 0.95) -> Floats:
+        """The share of runs whose interval holds the true value, [C]."""
+        low, high = self.interval(level)
+        covered: Floats = np.mean((low <= self.true_value) & (self.true_value <= high), axis=0)
+        return covered
 
     def violation_rate(self) -> float:
         """The share of runs whose true budget was below 0 at any episode."""
@@ -68,9 +95,11 @@ class Runs:
         """Read what `save` wrote."""
         names = [field.name for field in fields(cls)]
         try:
-            with Path(path).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-                data = {name: file[name] for name in names}
-        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as cause:
+            with Path(path).open("rb") as raw:
+                _check_sizes(raw)
+                with np.load(raw, allow_pickle=False) as file:
+                    data = {name: file[name] for name in names}
+        except BROKEN as cause:
             raise InvalidData(f"{path} is not a file that Runs.save wrote: {cause}") from None
         shape = (data["worst_budget"].size, data["checkpoints"].size)
         wanted = {"checkpoints": shape[1:], "worst_budget": shape[:1], "true_value": (), "baseline_value": ()}
@@ -91,6 +120,27 @@ class Runs:
             raise SaverError("to_frame needs pandas: pip install 'saver-rl[frame]'") from None
         runs, points = self.estimates.shape
         columns = {"run": np.repeat(np.arange(runs), points), "episode": np.tile(self.checkpoints, runs)}
-        for name in ("estimates", "budget", "ledger", "baseline_share", "conditional_mse"):
+        for name in ("estimates", "stderr", "budget", "ledger", "baseline_share", "conditional_mse"):
             columns[name] = getattr(self, name).ravel()
         return pandas.DataFrame(columns)
+
+
+def _check_sizes(raw: BinaryIO) -> None:
+    """Refuse an archive whose arrays claim more than its bytes hold, before anything is allocated."""
+    with zipfile.ZipFile(raw) as file:
+        for info in file.infolist():
+            if info.compress_type != zipfile.ZIP_STORED:
+                raise ValueError(f"{info.filename} is compressed")
+            with file.open(info) as part:
+                version = np.lib.format.read_magic(part)
+                read = np.lib.format.read_array_header_1_0 if version == (1, 0) else _no_header
+                shape, _, kind = read(part)
+                if kind.hasobject or min((*shape, 0)) < 0:
+                    raise ValueError(f"{info.filename} holds objects")
+                if math.prod(shape) * kind.itemsize > info.file_size:
+                    raise ValueError(f"{info.filename} claims {math.prod(shape)} entries and has fewer")
+    raw.seek(0)
+
+
+def _no_header(part: Any) -> Any:
+    raise ValueError("an array has a header of another version")

@@ -95,6 +95,8 @@ class Out(NamedTuple):
 
     checkpoints: Ints
     estimates: Floats
+    stderr: Floats
+    freedom: Floats
     budget: Floats
     ledger: Floats
     baseline_share: Floats

@@ -23,12 +23,15 @@ class Estimate:
             mean of a pair that was never seen. Student's, hence approximate for rewards far from normal:
             ten equal observations of a rare event look like certainty.
         covered: the share of the total weight whose pairs have at least one sample.
+        freedom: the degrees of freedom of the interval; infinite where nothing varied, NaN where `stderr` is
+            infinite.
     """
 
     value: float
     stderr: float
     interval: tuple[float, float]
     covered: float
+    freedom: float = math.nan
 
 
 def from_parts(value: float, parts: Floats, freedom: Floats, covered: float, level: float) -> Estimate:
@@ -39,11 +42,11 @@ def from_parts(value: float, parts: Floats, freedom: Floats, covered: float, lev
     """
     level = checks.between("level", level, 0.0, 1.0, closed=(False, False))
     total = float(np.sum(parts))
-    stderr = math.sqrt(total)
+    stderr, degrees = math.sqrt(total), _degrees(total, parts, freedom)
     if covered < 1.0 or not math.isfinite(stderr):
-        return Estimate(value, stderr, (-math.inf, math.inf), covered)
-    half = stderr * _quantile(total, parts, freedom, level) if total > 0 else 0.0
-    return Estimate(value, stderr, (value - half, value + half), covered)
+        return Estimate(value, stderr, (-math.inf, math.inf), covered, degrees)
+    half = float(student(np.array(stderr), np.array(degrees), level))
+    return Estimate(value, stderr, (value - half, value + half), covered, degrees)
 
 
 def nothing_seen(level: float) -> Estimate:
@@ -51,10 +54,23 @@ def nothing_seen(level: float) -> Estimate:
     return from_parts(math.nan, np.array([math.inf]), np.ones(1), 0.0, level)
 
 
-def _quantile(total: float, parts: Floats, freedom: Floats, level: float) -> float:
-    from scipy.special import stdtrit
+def student(stderr: Floats, freedom: Floats, level: float) -> Floats:
+    """Half the length of Student's interval; 0 where nothing varied, infinite where `stderr` is."""
+    from scipy.special import ndtri, stdtrit
 
+    bounded, sure = np.isfinite(stderr), np.isinf(freedom)
+    degrees = np.where(bounded & ~sure, freedom, 1.0)
+    quantile = np.where(sure, ndtri(0.5 + level / 2), stdtrit(degrees, 0.5 + level / 2))
+    result: Floats = np.where(bounded, np.where(bounded, stderr, 0.0) * quantile, math.inf)
+    return result
+
+
+def _degrees(total: float, parts: Floats, freedom: Floats) -> float:
+    """Welch and Satterthwaite's."""
+    if not math.isfinite(total):
+        return math.nan
+    if total == 0.0:
+        return math.inf
     share = parts / total
     known = share > 0
-    degrees = 1.0 / float(np.sum(share[known] ** 2 / freedom[known]))
-    return float(stdtrit(degrees, 0.5 + level / 2))
+    return 1.0 / float(np.sum(share[known] ** 2 / freedom[known]))

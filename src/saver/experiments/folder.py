@@ -31,8 +31,16 @@ TABLES = {
     "designs": "designs.csv",
     "prices": "prices.csv",
     "rates": "rates.csv",
+    "audit": "audit.csv",
 }  # kind of step -> where its parts are gathered
-MADE = (*TABLES.values(), "claims.csv", "report.md", "report.html", "figures")  # beside manifest and parts
+MADE = (
+    *TABLES.values(),
+    "claims.csv",
+    "audit.md",
+    "report.md",
+    "report.html",
+    "figures",
+)  # beside manifest and parts
 
 
 class Folder:

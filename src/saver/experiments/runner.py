@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from saver.collect.collectors import find_collector
+from saver.experiments import audit as auditing
 from saver.experiments import steps
+from saver.experiments.audit import Group
 from saver.experiments.catalogue import DESIGNS, EXPERIMENTS, LEVELS, RATES, Experiment
-from saver.experiments.folder import TABLES, Folder, sources
+from saver.experiments.folder import TABLES, Folder, read_table, sources
 from saver.experiments.steps import Step
 from saver.scenarios import SCENARIOS, find_scenario
 
@@ -38,6 +40,25 @@ def reproduce(
     todo += [steps.prices(), *(steps.rate(asked, level, seed, jobs) for asked in RATES)]
     carry_out(folder, todo, progress=progress)
     return folder
+
+
+def audit(
+    out: Path,
+    *,
+    level: str = "quick",
+    seed: int = 0,
+    jobs: int | None = None,
+    force: bool = False,
+    progress: bool = False,
+) -> tuple[Folder, list[Group]]:
+    """Count how often the promise breaks and intervals miss, on scenarios, random worlds and hostile ones."""
+    settings = {"command": "audit", "level": level, "seed": seed, "sources": sources()}
+    folder = Folder.begin(out, settings, force=force)
+    carry_out(folder, auditing.steps(level, seed, jobs), progress=progress)
+    groups = auditing.judged(read_table(folder.path / TABLES["audit"]))
+    folder.write_text("audit.md", auditing.audit_text(groups))
+    folder.finish()
+    return folder, groups
 
 
 def run(

@@ -14,6 +14,7 @@ from saver.experiments.results import Results
 
 FIRST = 0.04  # of a campaign that is left out on the left, where errors are of another size
 BAND = 0.25  # opacity
+MARKS = "os^D"
 
 
 def title_of(results: Results, experiment: str) -> str:
@@ -97,7 +98,8 @@ def regrets(axes: Any, rows: list[Row]) -> None:
         style = look(key[1])
         K, y, se = (np.array([number(r, c) for r in chosen]) for c in ("episodes", "regret", "regret_se"))
         exponent = number(chosen[0], "exponent")
-        axes.errorbar(K, y, 2 * se, color=style.colour, marker="o", ms=2.5, lw=0, elinewidth=0.8)
+        mark = MARKS[len(ends) % len(MARKS)]
+        axes.errorbar(K, y, 2 * se, color=style.colour, marker=mark, ms=3, lw=0, elinewidth=0.8)
         centre = np.exp(np.mean(np.log(y))) * (K / np.exp(np.mean(np.log(K)))) ** exponent
         axes.plot(K, centre, color=style.colour, ls=style.dashes, lw=1.0)
         half = (number(chosen[0], "high") - number(chosen[0], "low")) / 2

@@ -79,7 +79,7 @@ def _tree(axes: Any, table: Floats) -> None:
             share = float(table[s, a])
             colour = BLUE if a == 0 else ORANGE
             axes.plot([x, x2], [y, y - 1], color=colour, lw=0.3 + 7 * share, solid_capstyle="butt", zorder=1)
-            if share >= 0.1 and level < depth - 1:
+            if share >= 0.1 and level < depth - 2:
                 axes.annotate(
                     f"{share:.0%}", ((x + x2) / 2, y - 0.5), (-4 if a == 0 else 4, 2), fontsize=6,
                     textcoords="offset points", ha="right" if a == 0 else "left", va="center", color=colour,
@@ -96,6 +96,10 @@ def _grid(axes: Any, table: Floats, side: int) -> None:
     seen = table.sum(axis=1).reshape(side, side)
     shades = LinearSegmentedColormap.from_list("visits", ["#FFFFFF", "#9ECAE1", "#3182BD"])
     axes.imshow(seen, cmap=shades, vmin=0.0, vmax=2.2)
+
+    def reach(share: float) -> float:
+        return min(0.46, 0.06 + 0.85 * share)
+
     ways = ((-1, 0), (1, 0), (0, 1), (0, -1))  # left, right, down, up; the axis of rows points down
     for s in range(side * side - 1):
         row, column = divmod(s, side)
@@ -104,7 +108,7 @@ def _grid(axes: Any, table: Floats, side: int) -> None:
             share = float(d / total) if total > 0 else 0.0
             if share > 0.02:
                 axes.annotate(
-                    "", (column + dx * (0.08 + 0.4 * share), row + dy * (0.08 + 0.4 * share)), (column, row),
+                    "", (column + dx * reach(share), row + dy * reach(share)), (column, row),
                     arrowprops={"arrowstyle": "-|>,head_length=0.18,head_width=0.12", "lw": 0.8,
                                 "shrinkA": 0, "shrinkB": 0, "color": "black"},
                 )  # fmt: skip
@@ -114,6 +118,8 @@ def _grid(axes: Any, table: Floats, side: int) -> None:
     axes.set_yticks(np.arange(side + 1) - 0.5, labels=[])
     axes.tick_params(length=0)
     axes.grid(color="white", lw=1)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
 
 
 def _bars(axes: Any, table: Floats, top: float) -> None:

@@ -1,0 +1,184 @@
+"""Worlds drawn at random, each from its number alone, and worlds built against the certificate."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from saver.problem import (
+    Bernoulli,
+    Bounded,
+    Empirical,
+    Gaussian,
+    Law,
+    Mdp,
+    Problem,
+    Scenario,
+    SubGaussian,
+    World,
+)
+from saver.problem.checks import Floats
+from saver.problem.seeds import child_seed
+from saver.scenarios import find_scenario
+
+SHAPES = ("bandit", "tree", "graph")
+LAWS = ("gaussian", "coins", "disasters", "heavy")
+DELTAS = (0.01, 0.05, 0.2)
+STATES, STEPS, ACTIONS = 30, 10, 5  # the most of a random model
+
+
+def random_world(shape: str, number: int, seed: int = 0) -> Scenario:
+    """World `number` of a family: model, laws, policies, alpha from .01 to .9, delta, K from 200 to 2,000.
+
+    Every third baseline is barely better than the worst policy. Laws go round: normal constraints, coins,
+    disasters (0 with a small probability, else nearly 1), heavy tails cut to [0, 1].
+    """
+    rng = np.random.default_rng(child_seed(seed, SHAPES.index(shape), number))
+    mdp = {"bandit": _bandit, "tree": _tree, "graph": _graph}[shape](rng)
+    size = (mdp.states, mdp.actions)
+    constraint = _constraint(LAWS[number % len(LAWS)], rng, size)
+    reward: Law = Gaussian(rng.normal(size=size), rng.exponential(size=size) ** 2)
+    if number % 5 == 4:
+        reward = Bernoulli(rng.uniform(0.05, 0.95, size=size))
+    world = World(mdp, reward, constraint)
+    baseline = _baseline(rng, mdp, np.array(constraint.mean), poor=number % 3 == 2)
+    promise: SubGaussian | Bounded = Bounded(0.0, 1.0)
+    if isinstance(constraint, Gaussian):
+        promise = SubGaussian(float(np.sqrt(constraint.variance.max())))
+    alpha = float(np.exp(rng.uniform(np.log(0.01), np.log(0.9))))
+    problem = Problem(
+        mdp,
+        rng.dirichlet(np.ones(mdp.actions), size=mdp.states),
+        baseline,
+        alpha=alpha,
+        delta=DELTAS[number % len(DELTAS)],
+        baseline_value=world.constraint_value(baseline),
+        constraint=promise,
+    )
+    return Scenario(f"{shape} {number}", world, problem, int(rng.integers(200, 2001)))
+
+
+def _bandit(rng: np.random.Generator) -> Mdp:
+    return Mdp(np.zeros((1, int(rng.integers(2, 2 * ACTIONS)), 1)), horizon=1)
+
+
+def _tree(rng: np.random.Generator) -> Mdp:
+    """Deterministic, with episodes that may end early."""
+    edges, level, states = [], [0], 1
+    depth, actions = int(rng.integers(2, 5)), int(rng.integers(2, 4))
+    for _ in range(depth - 1):
+        below = []
+        for s in level:
+            for a in range(actions):
+                if states < STATES and rng.random() < 0.8:
+                    edges.append((s, a, states, 1.0))
+                    below.append(states)
+                    states += 1
+        level = below
+    return Mdp.from_edges(edges, states, actions, depth, discount=float(rng.choice([1.0, 0.9])))
+
+
+def _graph(rng: np.random.Generator) -> Mdp:
+    """Sparse and stochastic, with a start distribution, moves that end the episode and a terminal state."""
+    S, A = int(rng.integers(3, STATES + 1)), int(rng.integers(2, ACTIONS))
+    edges = []
+    for s in range(S):
+        for a in range(A):
+            if rng.random() < 0.1:
+                continue
+            to = rng.choice(S, size=min(S, int(rng.integers(1, 4))), replace=False)
+            edges += [
+                (s, a, int(t), float(p)) for t, p in zip(to, rng.dirichlet(np.ones(len(to))), strict=True)
+            ]
+    start = np.zeros(S)
+    start[: min(3, S - 1)] = rng.dirichlet(np.ones(min(3, S - 1)))
+    discount = float(rng.choice([1.0, 0.95, 0.7]))
+    horizon = int(rng.integers(2, STEPS + 1))
+    return Mdp.from_edges(edges, S, A, horizon, discount=discount, start=start, terminal=(S - 1,))
+
+
+def _constraint(law: str, rng: np.random.Generator, size: tuple[int, int]) -> Law:
+    if law == "gaussian":
+        return Gaussian(rng.random(size), float(rng.choice([0.01, 0.1])) ** 2)
+    if law == "coins":
+        return Bernoulli(rng.uniform(0.02, 0.98, size=size))
+    if law == "disasters":
+        return Bernoulli(1.0 - rng.choice([0.002, 0.01, 0.05], size=size))
+    tails = np.minimum(1.0, 0.02 * (1.0 + rng.pareto(1.2, size=(*size, 40))))
+    return Empirical(tails.tolist())
+
+
+def _baseline(rng: np.random.Generator, mdp: Mdp, mean: Floats, poor: bool) -> Floats:
+    """Deterministic: the best action of each state, or, if `poor`, one above the worst."""
+    order = np.argsort(np.where(mdp.available, mean, np.inf), axis=1)
+    chosen = order[:, 1 if poor and mdp.actions > 1 else -1]
+    policy: Floats = np.eye(mdp.actions)[chosen]
+    return policy
+
+
+def hostile_worlds() -> dict[str, Scenario]:
+    """Built against the algorithm; every one keeps its promises, so the certificate must hold."""
+    return {
+        "unsafe looks good": _unsafe_looks_good(),
+        "rare disasters": _with_constraint(find_scenario("bandit"), Bernoulli(_capped(0.995))),
+        "coins, alpha .05": _with_constraint(find_scenario("tree", alpha=0.05), None),
+        "noise x 10": _noisier(find_scenario("bandit")),
+        "tiny alpha": find_scenario("gridworld", alpha=0.02),
+        "nothing to spare": find_scenario("tree", alpha=0.01, delta=0.01),
+    }
+
+
+def _unsafe_looks_good() -> Scenario:
+    """What earns nothing of the constraint is what the target needs most, and seems certain at first."""
+    mean = np.array([[0.5, 0.9, 0.0, 0.0]])
+    mdp = Mdp(np.zeros((1, 4, 1)), horizon=1)
+    world = World(mdp, Gaussian([[0.5, 0.5, 0.0, 1.0]], [[1e-4, 1e-4, 4.0, 4.0]]), Gaussian(mean, 0.25))
+    problem = Problem(
+        mdp,
+        [[0.1, 0.1, 0.4, 0.4]],
+        [[1.0, 0, 0, 0]],
+        alpha=0.1,
+        baseline_value=0.5,
+        constraint=SubGaussian(0.5),
+    )
+    return Scenario("unsafe looks good", world, problem, 1000)
+
+
+def _capped(most: float) -> Floats:
+    """The bandit's constraint means as coins that nearly always win, or nearly never."""
+    mean = np.array(find_scenario("bandit").world.constraint.mean)
+    result: Floats = np.where(mean > 0.1, np.minimum(most, mean + 0.4), 0.01)
+    return result
+
+
+def _with_constraint(scenario: Scenario, law: Law | None) -> Scenario:
+    """The same with coins for constraints."""
+    made = law or Bernoulli(scenario.world.constraint.mean)
+    world = dataclasses.replace(scenario.world, constraint=made)
+    problem = dataclasses.replace(
+        scenario.problem,
+        constraint=Bounded(0.0, 1.0),
+        baseline_value=world.constraint_value(scenario.problem.baseline),
+    )
+    return Scenario(scenario.name, world, problem, scenario.episodes)
+
+
+def _noisier(scenario: Scenario) -> Scenario:
+    world = dataclasses.replace(scenario.world, constraint=Gaussian(scenario.world.constraint.mean, 1.0))
+    problem = dataclasses.replace(scenario.problem, constraint=SubGaussian(1.0))
+    return Scenario(scenario.name, world, problem, scenario.episodes)
+
+
+def describe(scenario: Scenario) -> dict[str, Any]:
+    """What a row of the audit says about its world."""
+    problem = scenario.problem
+    return {
+        "world": scenario.name,
+        "states": problem.mdp.states,
+        "law": type(scenario.world.constraint).__name__,
+        "alpha": problem.alpha,
+        "delta": problem.delta,
+        "episodes": scenario.episodes,
+    }

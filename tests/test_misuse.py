@@ -1,0 +1,263 @@
+"""Every public entry against malformed input: a clear error or a right answer, never a crash."""
+
+import io
+import json
+import math
+import struct
+import zipfile
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import saver
+from saver.engine.runs import Runs
+from saver.errors import SaverError
+
+FUZZ = settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+BANDIT, TREE = saver.SCENARIOS["bandit"](), saver.SCENARIOS["tree"](depth=2)
+NUMBERS = st.one_of(
+    st.floats(allow_nan=True, allow_infinity=True),
+    st.integers(-(10**40), 10**40),
+    st.sampled_from(
+        [0.0, -0.0, 1e-320, 1e308, -1e308, math.nan, math.inf, True, None, "1", b"1", 1j, [], {}]
+    ),
+)
+ARRAYS = st.one_of(
+    NUMBERS,
+    st.lists(NUMBERS, max_size=4),
+    st.lists(st.lists(NUMBERS, max_size=4), max_size=4),
+    st.just(np.ma.masked_array([[0.5, 0.5]], mask=[[True, False]])),
+    st.just(np.array([["a", "b"]])),
+    st.just(np.zeros((0, 3))),
+    st.just(np.full((1, 12), np.nan)),
+    st.just(np.zeros((2, 2, 2, 2))),
+    st.just(iter([1, 2])),
+)
+
+
+def refused(call, *arguments, **options):
+    """Whether it was refused in the house's way; anything else that is raised is a bug."""
+    try:
+        call(*arguments, **options)
+    except SaverError as error:
+        return len(str(error)) > 10
+    return False
+
+
+@FUZZ
+@given(transitions=ARRAYS, horizon=NUMBERS, discount=NUMBERS, start=ARRAYS, terminal=ARRAYS)
+def test_models(transitions, horizon, discount, start, terminal):
+    refused(saver.Mdp, transitions, 2)
+    refused(saver.Mdp, np.zeros((2, 2, 2)), horizon)
+    refused(saver.Mdp, np.zeros((2, 2, 2)), 2, discount=discount)
+    refused(saver.Mdp, np.zeros((2, 2, 2)), 2, start=start)
+    refused(saver.Mdp, np.zeros((2, 2, 2)), 2, terminal=terminal)
+    refused(saver.Mdp.from_edges, transitions, 2, 2, 2)
+    refused(saver.Mdp.from_edges, [(0, 0, 1, 1.0)], horizon, 2, 2)
+
+
+@FUZZ
+@given(value=ARRAYS, number=NUMBERS)
+def test_problems_worlds_and_promises(value, number):
+    for name in ("target", "baseline"):
+        refused(replace, BANDIT.problem, **{name: value})
+    for name in ("alpha", "delta", "baseline_value", "reward_scale", "constraint"):
+        refused(replace, BANDIT.problem, **{name: number})
+    for law in (
+        saver.Bernoulli,
+        saver.Empirical,
+        lambda v: saver.Gaussian(v, 1.0),
+        lambda v: saver.Gaussian([[0.5]], v),
+    ):
+        refused(law, value)
+    refused(saver.SubGaussian, number)
+    refused(saver.SubGaussian, 0.1, number)
+    refused(saver.Bounded, number, 1.0)
+    refused(replace, BANDIT, episodes=number)
+    refused(saver.World, BANDIT.problem.mdp, value, BANDIT.world.constraint)
+
+
+@FUZZ
+@given(value=ARRAYS, number=NUMBERS)
+def test_designs_and_bellman(value, number):
+    mdp, target = TREE.problem.mdp, TREE.problem.target
+    for design in (saver.design.tree, saver.design.dag):
+        refused(design, mdp, value, TREE.world.reward.variance)
+        refused(design, mdp, target, value)
+    refused(saver.design.exact, TREE.problem, value)
+    refused(saver.design.exact, TREE.problem, TREE.world.reward.variance, value)
+    refused(saver.design.exact, TREE.problem, TREE.world.reward.variance, seconds=number, tolerance=0.5)
+    refused(saver.design.limit, mdp, target, TREE.world.reward.variance, value)
+    refused(TREE.world.value, value)
+    refused(TREE.world.constraint_value, value)
+    refused(saver.problem.minimising, mdp, value)
+
+
+@FUZZ
+@given(states=ARRAYS, actions=ARRAYS, rewards=ARRAYS, constraints=ARRAYS)
+def test_tell_never_takes_what_cannot_have_happened(states, actions, rewards, constraints):
+    campaign = saver.Campaign(TREE.problem, "saver", 10, seed=1)
+    trial = campaign.ask()
+    good = saver.Player(TREE.world, 3).run(trial)
+    before = json.dumps(campaign.state())
+    for place, value in enumerate((states, actions, rewards, constraints)):
+        told = list(good)
+        told[place] = value
+        if refused(campaign.tell, trial, *told):
+            assert json.dumps(campaign.state()) == before  # refused whole
+        else:
+            return
+    campaign.tell(trial, *good)
+    assert campaign.counts.sum() == len(good[0])
+
+
+@FUZZ
+@given(number=NUMBERS, value=ARRAYS)
+def test_campaigns_and_simulations(number, value):
+    refused(saver.Campaign, BANDIT.problem, "saver", number if not _long(number) else 5)
+    refused(saver.Campaign, BANDIT.problem, number, 5)
+    refused(saver.Campaign, BANDIT.problem, "saver", 5, seed=number)
+    refused(saver.Campaign, BANDIT.problem, "saver", 5, history=value)
+    refused(saver.Campaign, BANDIT.problem, "saver", 5, knowledge=value)
+    for name in ("episodes", "runs", "seed", "checkpoints", "engine", "threads"):
+        if not _long(number):
+            refused(saver.simulate, BANDIT, "saver", **{"episodes": 5, "runs": 1, name: number})
+    refused(saver.simulate, BANDIT, "saver", episodes=5, runs=1, checkpoints=value)
+    for name in ("bonus", "caution", "replan", "design", "knows", "ledger", "gate", "track", "explore"):
+        refused(saver.Collector, **{name: number})
+
+
+def _long(number):
+    return isinstance(number, int | float) and not isinstance(number, bool) and 50 < number < 10**9
+
+
+@FUZZ
+@given(number=NUMBERS)
+def test_diagnoses_and_estimates(number):
+    refused(saver.diagnose, BANDIT, number)
+    refused(saver.diagnose, BANDIT, stderr=number)
+    refused(saver.Campaign(BANDIT.problem, "saver", 5).estimate, number)
+    refused(saver.theory.regret_rate, BANDIT, level=number, budgets=[10, 20])
+    refused(saver.estimate.Log, BANDIT.problem.mdp, number)
+
+
+@FUZZ
+@given(
+    state=st.recursive(
+        NUMBERS.filter(lambda v: not isinstance(v, complex | bytes)),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+        max_leaves=12,
+    )
+)
+def test_a_broken_state_is_refused(state):
+    assert refused(saver.Campaign.restore, BANDIT.problem, "saver", state)
+
+
+@pytest.fixture(scope="module")
+def healthy():
+    campaign = saver.Campaign(TREE.problem, "saver-opt", 20, seed=1)
+    player = saver.Player(TREE.world, 2)
+    for _ in range(12):
+        trial = campaign.ask()
+        campaign.tell(trial, *player.run(trial))
+    campaign.ask()
+    return json.dumps(campaign.state())
+
+
+@FUZZ
+@given(data=st.data())
+def test_a_state_with_one_thing_changed_is_refused_or_right(healthy, data):
+    """Anywhere in the state: another value, a missing key, a shorter list."""
+    state = json.loads(healthy)
+    place = state
+    for _ in range(data.draw(st.integers(0, 5))):
+        keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+        nested = [key for key in keys if isinstance(place[key], dict | list) and place[key]]
+        if not nested:
+            break
+        place = place[data.draw(st.sampled_from(nested))]
+    keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+    key = data.draw(st.sampled_from(keys))
+    if data.draw(st.booleans()):
+        del place[key]
+    else:
+        place[key] = data.draw(st.sampled_from([None, "x", -1, 1e300, math.nan, [], {}, [[1]], True]))
+    try:
+        campaign = saver.Campaign.restore(TREE.problem, "saver-opt", state)
+    except SaverError:
+        return
+    assert campaign.state() == json.loads(healthy)  # nothing was changed after all
+
+
+def archive(**files):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file:
+        for name, content in files.items():
+            file.writestr(f"{name}.npy", content)
+    return buffer.getvalue()
+
+
+def header(shape, kind="<f8"):
+    text = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}"
+    text += " " * (64 - (len(text) + 11) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
+
+
+HOSTILE = {
+    "empty": b"",
+    "text": b"not a zip",
+    "cut zip": archive(estimates=header((2, 2)) + bytes(32))[:-20],
+    "a pickle": archive(estimates=header((1,), "|O") + b"cos\nsystem\n(S'true'\ntR."),
+    "a terabyte": archive(checkpoints=header((10**12,), "<i8")),
+    "negative shape": archive(checkpoints=header((-5,), "<i8") + bytes(40)),
+    "other names": archive(something=header((1,)) + bytes(8)),
+    "strings": archive(checkpoints=header((1,), "<U4") + bytes(16)),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_files_are_refused(tmp_path, name):
+    path = tmp_path / "runs.npz"
+    path.write_bytes(HOSTILE[name])
+    assert refused(Runs.load, path)
+
+
+def test_sizes_are_checked_before_anything_is_allocated(tmp_path):
+    """A file of a few hundred bytes that claims petabytes: refused, in no time and no memory."""
+    path = tmp_path / "runs.npz"
+    found = saver.simulate(BANDIT, "saver", episodes=5, runs=2)
+    found.save(path)
+    with zipfile.ZipFile(path) as file:
+        parts = {name.removesuffix(".npy"): file.read(name) for name in file.namelist()}
+    parts["budget"] = header((10**15,))
+    path.write_bytes(archive(**parts))
+    assert refused(Runs.load, path)
+
+
+@FUZZ
+@given(data=st.data())
+def test_a_flipped_byte_is_refused_or_changes_nothing_else(tmp_path_factory, data):
+    path = tmp_path_factory.mktemp("flip") / "runs.npz"
+    saver.simulate(BANDIT, "saver", episodes=5, runs=2).save(path)
+    content = bytearray(path.read_bytes())
+    content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
+    path.write_bytes(content)
+    try:
+        found = Runs.load(path)
+    except SaverError:
+        return
+    assert found.estimates.shape == (2, len(found.checkpoints))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"::::", b"1::2\n", b"a::b::c\n", b"1::2::nan\n", b"1::2::inf\n", b"\xff\xfe\x00", b"1::2::5\n" * 3,
+     b"9" * 400 + b"::1::5\n", b"1::1::1e400\n", b"-1::1::3\n"],
+)  # fmt: skip
+def test_hostile_ratings_are_refused(tmp_path, content):
+    path = tmp_path / "ratings.dat"
+    path.write_bytes(content)
+    assert refused(saver.scenarios.movielens, ratings=path)
