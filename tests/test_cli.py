@@ -38,6 +38,8 @@ def command(*words, cwd=None):
         (["reproduse"], "reproduse"),
         (["run"], "SCENARIO"),
         (["design", "tree", "--picture", "no/such/folder.txt"], "must end in"),
+        (["design", "tree", "--set", "name=5"], "no argument of tree 'name'"),
+        (["run", "bandit", "--runs", "99999999", "--episodes", "1000000000"], "GB of memory"),
     ],
 )
 def test_what_goes_wrong_is_one_line_and_exit_code_2(tmp_path, words, message):
@@ -76,6 +78,18 @@ def test_diagnose_prints_the_report_or_json():
     assert json.loads(command(*words, "--json").stdout) == found.to_dict()
 
 
+def test_plain_saver_prints_its_help():
+    done = command()
+    assert done.returncode == 0
+    assert "reproduce" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("kind", "head"), [("pdf", b"%PDF"), ("svg", b"<?xml")])
+def test_pictures_of_other_kinds(tmp_path, kind, head):
+    assert command("design", "bandit", "--picture", f"a.{kind}", cwd=tmp_path).returncode == 0
+    assert (tmp_path / f"a.{kind}").read_bytes().startswith(head)
+
+
 @pytest.mark.parametrize("scenario", ["tree", "gridworld", "bandit"])
 def test_design_prints_limits_and_draws(tmp_path, scenario):
     done = command("design", scenario, "--picture", "new/picture.png", "--json", cwd=tmp_path)
@@ -105,6 +119,8 @@ def test_run_writes_a_folder_and_plot_draws_it_again(tmp_path):
     assert done.returncode == 0, done.stderr
     numbers = json.loads(done.stdout)["numbers"]
     assert [row["collector"] for row in numbers] == ["saver-opt", "uniform"]
+    assert numbers[0]["runs"] == 5
+    assert numbers[0]["k_mse"] > 0
     mine = tmp_path / "mine"
     names = sorted(path.name for path in mine.iterdir())
     assert names == [

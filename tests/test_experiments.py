@@ -1,6 +1,5 @@
 """The runner, the claims, the figures and the report: whole files, the same bytes, computed verdicts."""
 
-import csv
 import json
 import math
 import re
@@ -14,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from saver.errors import InvalidData
+from saver.errors import InvalidData, InvalidProblem
 from saver.experiments import runner, steps
 from saver.experiments.catalogue import EXPERIMENTS, LEVELS, RATES, SAFE, Experiment
 from saver.experiments.claims import FAILED, HELD, OPEN, Claim, claims
@@ -154,8 +153,12 @@ def test_a_folder_of_other_settings_is_kept_unless_forced(tmp_path):
         runner.run(tmp_path, SMALL, seed=7)
     assert files_of(tmp_path) == before
     (tmp_path / "notes.txt").write_text("mine")
+    for name in ("figures", "parts"):
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / "mine.csv").write_text("mine")
     runner.run(tmp_path, SMALL, seed=7, force=True)
-    assert (tmp_path / "notes.txt").read_text() == "mine"
+    for name in ("notes.txt", "figures/mine.csv", "parts/mine.csv"):
+        assert (tmp_path / name).read_text() == "mine"
     assert json.loads((tmp_path / "manifest.json").read_text())["settings"]["seed"] == 7
 
 
@@ -166,32 +169,77 @@ def test_a_folder_with_a_table_of_someone_else_is_refused(tmp_path):
     assert (tmp_path / "table.csv").read_text() == "my,own\n1,2\n"
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("", "is not a whole table"),
-        ("a,b\n1\n", "is not a whole table"),
-        ("a,b\n1,2,3\n", "is not a whole table"),
-    ],
-)
-def test_broken_tables_are_named(tmp_path, content, message):
+@pytest.mark.parametrize("content", [b"", b"a,b\n1\n", b"a,b\n1,2,3\n", b"\xff\xfe\x00", None])
+def test_a_damaged_part_is_done_again_and_a_damaged_table_is_refused(tmp_path, content):
     runner.run(tmp_path, SMALL)
-    (tmp_path / "table.csv").write_text(content)
-    with pytest.raises(InvalidData, match=message):
+    whole, part = files_of(tmp_path), tmp_path / "parts" / "small.saver-opt.csv"
+    damaged = part.read_bytes()[:-40] if content is None else content
+    part.write_bytes(damaged)
+    (tmp_path / "table.csv").write_bytes(damaged)
+    with pytest.raises(InvalidData, match=r"table\.csv was changed or damaged since it was written"):
         Results(Folder.find(tmp_path))
-    (tmp_path / "manifest.json").write_text("{")
+    runner.run(tmp_path, SMALL)
+    assert files_of(tmp_path) == whole
+
+
+def test_another_collectors_part_under_a_wrong_name_is_done_again(tmp_path):
+    runner.run(tmp_path, SMALL)
+    whole, parts = files_of(tmp_path), tmp_path / "parts"
+    (parts / "small.saver-opt.csv").write_bytes((parts / "small.safe-on-policy.csv").read_bytes())
+    runner.run(tmp_path, SMALL)
+    assert files_of(tmp_path) == whole
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"settings": 3, "digests": {}}'])
+def test_a_broken_manifest_is_named_and_replaced_by_force(tmp_path, content):
+    runner.run(tmp_path, SMALL)
+    (tmp_path / "manifest.json").write_text(content)
     with pytest.raises(InvalidData, match=r"manifest\.json cannot be read"):
-        Folder.find(tmp_path)
+        runner.run(tmp_path, SMALL)
+    runner.run(tmp_path, SMALL, force=True)
+    assert Results(Folder.find(tmp_path)).experiments == ["small"]
+
+
+def test_two_processes_do_not_write_to_one_folder(tmp_path):
+    first = Folder.begin(tmp_path, {})
+    code = "import sys; from pathlib import Path; from saver.experiments.folder import Folder; "
+    code += "Folder.begin(Path(sys.argv[1]), {})"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert "another process is writing" in done.stderr
+    first.release()
+    assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False).returncode == 0
+
+
+def test_what_cannot_run_is_said_before_anything_is_removed(tmp_path):
+    runner.run(tmp_path, SMALL)
+    before = files_of(tmp_path)
+    with pytest.raises(InvalidProblem, match="sepec is for bandits"):
+        runner.run(tmp_path, replace(SMALL, scenario="tree", collectors=("sepec",)), force=True)
+    assert files_of(tmp_path) == before
+
+
+def test_an_estimate_without_noise_is_drawn_too(tmp_path):
+    quiet = {"good_variance": 0.0, "noisy_variance": 0.0}
+    results = Results(runner.run(tmp_path, replace(SMALL, options=quiet)))
+    figures = [path for _, draw in drawings(results) for path in draw()]
+    assert all(path.stat().st_size > 1000 for path in figures)
+    write_report(results, figures)
+
+
+def change(folder, where, column, to):
+    """Write the table again with some cells changed."""
+    rows = folder.read("table.csv")
+    for row in rows:
+        if all(row[key] == value for key, value in where.items()):
+            row[column] = to(row[column])
+    folder.write("table.csv", list(rows[0]), [list(row.values()) for row in rows])
 
 
 def test_a_word_in_the_place_of_a_number_is_named(tmp_path):
     folder = runner.run(tmp_path, SMALL)
-    rows = read_table(tmp_path / "table.csv")
-    rows[-1]["violation"] = "much"
-    with (tmp_path / "table.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
+    change(folder, {}, "violation", lambda cell: "much")
     (_, draw), *_ = drawings(Results(folder))
     with pytest.raises(InvalidData, match="'much' for violation"):
         draw()
@@ -220,19 +268,13 @@ def test_claims_follow_the_table(tmp_path, monkeypatch):
     small_catalogue(monkeypatch)
     folder = runner.reproduce(tmp_path, level="quick")
     before = claims(Results(folder))
-    rows = read_table(tmp_path / "table.csv")
-    for row in rows:
-        if (row["experiment"], row["collector"]) == ("gridworld", "saver"):
-            row["conditional_mse"] = repr(1e3 * float(row["conditional_mse"]))
-    with (tmp_path / "table.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
+    where = {"experiment": "gridworld", "collector": "saver"}
+    change(folder, where, "conditional_mse", lambda cell: repr(1e3 * float(cell)))
     after = claims(Results(Folder.find(tmp_path)))
     changed = [new for old, new in zip(before, after, strict=True) if old != new]
     assert [claim.claim.split(" (")[0] for claim in changed] == [
         "Gridworld, 60 episodes: SaVeR has a lower MSE than safe on-policy",
-        "Gridworld, 60 episodes: SaVeR matches its oracle",
+        "Gridworld, 60 episodes: SaVeR matches the oracle",
     ]
     assert [claim.verdict for claim in changed] == [FAILED, FAILED]
 

@@ -49,7 +49,9 @@ More = Annotated[
 
 @app.command()
 def reproduce(
-    quick: Annotated[bool, typer.Option("--quick", help="few runs: about half a minute")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="few runs: under a minute; the first time compiles for another")
+    ] = False,
     full: Annotated[bool, typer.Option("--full", help="many runs: about half an hour on two cores")] = False,
     out: Out = Path("results"),
     seed: Seed = 0,
@@ -235,7 +237,7 @@ def list_names(json: Json = False) -> None:
 def _finish(folder: Folder, json: bool) -> None:
     """Draw, report, and print what was found."""
     from saver.experiments.figures import drawings
-    from saver.experiments.report import CLAIMS, NUMBERS, claim_rows, number_rows, write_report
+    from saver.experiments.report import CLAIMS, NUMBERS, claim_rows, ends, number_rows, write_report
 
     results = Results(folder)
     jobs, figures = drawings(results), []
@@ -245,12 +247,14 @@ def _finish(folder: Folder, json: bool) -> None:
             tick(name)
     claims = write_report(results, figures)
     folder.finish()
-    numbers = number_rows(results)
     if json:
         show.plain(
             {
-                "claims": [dict(zip(CLAIMS, row, strict=True)) for row in claim_rows(claims)],
-                "numbers": [dict(zip(NUMBERS, row, strict=True)) for row in numbers],
+                "claims": [
+                    {**{key: _finite(value) for key, value in vars(claim).items()}, "verdict": claim.verdict}
+                    for claim in claims
+                ],
+                "numbers": [{key: _finite(value) for key, value in row.items()} for row in ends(results)],
                 "folder": str(folder.path),
             }
         )
@@ -260,7 +264,7 @@ def _finish(folder: Folder, json: bool) -> None:
             CLAIMS, claim_rows(claims), "What the paper claims, what is claimed here, and what was measured"
         )
     else:
-        show.table(NUMBERS, numbers)
+        show.table(NUMBERS, number_rows(results))
     print(f"figures: {folder.path / 'figures'}")
     print(f"report:  {folder.path / 'report.html'}")
 

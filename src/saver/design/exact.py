@@ -226,7 +226,8 @@ class Planner:
                 f"no behaviour reaches the required constraint value {required:g}: the best attainable is "
                 f"{top:g}; raise alpha, or correct constraint_mean or baseline_value"
             )
-        safest = np.eye(self.mdp.actions)[choice]
+        safest = np.zeros((len(choice), self.mdp.actions))
+        safest[np.arange(len(choice)), choice] = 1.0
         return Asked(w, mean, min(required, top), safest, self._follow(safest, mean)[1], top)
 
     def _extreme(self, mean: Floats) -> tuple[Ints, float]:

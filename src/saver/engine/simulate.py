@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from saver.collect import Collector
 from saver.collect.collectors import find_collector
 from saver.engine.compiled import Setting, run_compiled
-from saver.engine.reference import Truth, run_reference
+from saver.engine.reference import RECORDED, Truth, run_reference
 from saver.engine.runs import Runs
 from saver.errors import InvalidProblem
 from saver.problem import checks
@@ -51,6 +51,7 @@ def simulate(
     count = checks.whole("episodes", scenario.episodes if episodes is None else episodes, 1)
     runs = checks.whole("runs", runs, 1)
     points = _checkpoints(checkpoints, count)
+    check_memory(runs, len(points), count)
     truth = Truth(scenario)
     with _bar(runs, progress) as tick:
         if engine == "reference":
@@ -80,6 +81,16 @@ def _checkpoints(checkpoints: ArrayLike | None, episodes: int) -> Ints:
     if len(bad):
         raise InvalidProblem(f"checkpoints holds {bad[0]}; it must be from 1 to {episodes}, the episodes")
     return np.unique(np.append(raw.astype(np.int64), episodes))
+
+
+def check_memory(runs: int, points: int, episodes: int) -> None:
+    """Refuse what cannot be kept, before anything is run."""
+    need = 8.0 * (runs * points * len(RECORDED) + 2 * episodes)
+    if hasattr(os, "sysconf") and need > 0.8 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"):
+        raise InvalidProblem(
+            f"{runs} runs of {episodes} episodes at {points} checkpoints need {need / 1e9:,.0f} GB of "
+            "memory; give fewer runs, episodes or checkpoints"
+        )
 
 
 def _cores() -> int:

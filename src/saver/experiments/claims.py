@@ -21,6 +21,17 @@ HELD, FAILED, OPEN = "held", "did not hold", "cannot be told"
 MATCH = 1.1  # an error up to this multiple of another matches it
 NEAR, FAR = 0.1, 0.2  # shares of the allowance: a budget near 0, and a large one
 SLOW, FAST = (-1.1, -0.9), (-1.65, -1.35)  # ranges around the exponents -1 and -3/2
+EARLY = 20  # the episode from which the paper's Figure 1 has SaVeR on the oracle's curve
+AT_MOST = f"at most {MATCH:g} times its MSE"
+NAMES = {
+    "saver": "SaVeR",
+    "saver-paper": "SaVeR as printed",
+    "safe-oracle": "the oracle",
+    "safe-on-policy": "safe on-policy",
+    "sepec": "SEPEC",
+    "saver-opt": "`saver-opt`",
+    "exact-oracle": "`exact-oracle`",
+}
 COLUMNS = ("who", "claim", "measured", "value", "error", "low", "high", "verdict")
 
 
@@ -67,40 +78,46 @@ def claims(results: Results) -> list[Claim]:
 
 def _orders(results: Results) -> Iterator[Claim]:
     """Figure 1: who has the lower error."""
-    for experiment in ("bandit", "bandit-long", "movielens", "gridworld", "gridworld-long"):
-        rivals = [("safe on-policy", "safe-on-policy")]
-        if EXPERIMENTS[experiment].scenario in ("bandit", "movielens"):
-            rivals.append(("SEPEC", "sepec"))
-        for name, rival in rivals:
-            ratio = results.ratio(experiment, "saver", rival)
-            yield _claim(
-                "paper", f"{_where(experiment)}: SaVeR has a lower MSE than {name}",
-                f"MSE of SaVeR / {name}", ratio, 0.0, 1.0,
-            )  # fmt: skip
+    for experiment in ("bandit", "bandit-long", "movielens", "tree", "gridworld", "gridworld-long"):
+        rivals = ["safe-on-policy", "sepec"]
+        for collector in ("saver", "saver-paper"):
+            for rival in rivals:
+                if {collector, rival} <= set(results.collectors(experiment)):
+                    yield _lower(results, "paper", experiment, collector, rival)
+    yield _lower(results, "paper", "gridworld", "safe-oracle", "safe-on-policy")
+
+
+def _lower(results: Results, who: str, experiment: str, collector: str, rival: str) -> Claim:
+    text = f"{_where(experiment)}: {NAMES[collector]} has a lower MSE than {NAMES[rival]}"
+    ratio = results.ratio(experiment, collector, rival)
+    return _claim(who, text, f"MSE of {NAMES[collector]} / {NAMES[rival]}", ratio, 0.0, 1.0)
 
 
 def _matches(results: Results) -> Iterator[Claim]:
+    """Who has the oracle's error."""
     for experiment in ("tree", "tree-long", "gridworld", "gridworld-long"):
-        ratio = results.ratio(experiment, "saver", "safe-oracle")
-        text = f"{_where(experiment)}: SaVeR matches its oracle (at most {MATCH:g} times its MSE)"
-        yield _claim("paper", text, "MSE of SaVeR / oracle", ratio, 0.0, MATCH)
-    saver, oracle = results.curve("tree", "saver"), results.curve("tree", "safe-oracle")
-    late = saver.episode >= 20
-    ratios = (saver.mse[0] / oracle.mse[0])[late]
-    spread = ratios * np.hypot(saver.mse[1] / saver.mse[0], oracle.mse[1] / oracle.mse[0])[late]
-    worst = int(np.argmax(ratios))
-    k = int(saver.episode[late][worst])
-    yield _claim(
-        "paper", "Tree: SaVeR is on its oracle's curve from episode 20 on", f"largest ratio of MSEs, at {k}",
-        Measured(float(ratios[worst]), float(spread[worst])), 0.0, MATCH,
-    )  # fmt: skip
+        for collector in ("saver", "saver-paper"):
+            if collector in results.collectors(experiment):
+                ratio = results.ratio(experiment, collector, "safe-oracle")
+                text = f"{_where(experiment)}: {NAMES[collector]} matches the oracle ({AT_MOST})"
+                yield _claim("paper", text, f"MSE of {NAMES[collector]} / oracle", ratio, 0.0, MATCH)
+    for collector in ("saver", "saver-paper"):
+        own, oracle = results.curve("tree", collector), results.curve("tree", "safe-oracle")
+        late = own.episode >= EARLY
+        ratios = (own.mse[0] / oracle.mse[0])[late]
+        spread = ratios * np.hypot(own.mse[1] / own.mse[0], oracle.mse[1] / oracle.mse[0])[late]
+        worst = int(np.argmax(ratios))
+        text = f"Tree: {NAMES[collector]} is on the oracle's curve from episode {EARLY} on ({AT_MOST})"
+        measured = f"largest ratio of MSEs, at {own.episode[late][worst]:.0f}"
+        found = Measured(float(ratios[worst]), float(spread[worst]))
+        yield _claim("paper", text, measured, found, 0.0, MATCH)
 
 
 def _safety(results: Results) -> Iterator[Claim]:
     """Figure 2: the constraint. A share of runs p has standard error sqrt(p (1 - p) / runs)."""
-    for name, promises, text in (
-        ("the collectors behind the certificate", True, "respect the constraint at every episode"),
-        ("SaVeR as printed (`saver-paper`)", False, "respects the constraint at every episode"),
+    for who, name, promises in (
+        ("paper", f"{NAMES['saver-paper']} respects", False),
+        ("here", "the collectors behind the certificate respect", True),
     ):
         cells = [
             (experiment, collector)
@@ -116,68 +133,76 @@ def _safety(results: Results) -> Iterator[Claim]:
             if p > worst.value:
                 worst, at = Measured(p, error), cell
         delta = results.curve(*at).end("delta")
+        text = f"{name} the constraint at every episode, but for delta = {delta:g}"
         measured = f"largest share of campaigns ever below 0, of {len(cells)} cells ({at[1]} in {at[0]})"
-        yield _claim("paper", f"{name} {text}, but for delta = {delta:g}", measured, worst, 0.0, delta)
+        yield _claim(who, text, measured, worst, 0.0, delta)
 
 
 def _budgets(results: Results) -> Iterator[Claim]:
     """What is left at the end of the allowance k alpha V_c(pi_0), which all baseline episodes would leave."""
-    for experiment in ("bandit", "movielens", "tree", "gridworld"):
-        for collector, name, low, high, text in (
-            ("saver", "SaVeR", -NEAR, NEAR, "near 0"),
-            ("safe-oracle", "the oracle", -NEAR, NEAR, "near 0"),
-            ("safe-on-policy", "safe on-policy", FAR, math.inf, "large"),
-        ):
-            curve = results.curve(experiment, collector)
-            allowance = curve.end("allowance")
-            left = Measured(-curve.end("violation") / allowance, curve.end("violation_se") / allowance)
-            yield _claim(
-                "paper", f"{_where(experiment)}: the budget of {name} ends {text}",
-                "true budget / (K alpha V_c of the baseline)", left, low, high,
-            )  # fmt: skip
+    measured = "true budget / (K alpha V_c of the baseline)"
+    for experiment in ("bandit", "movielens", "gridworld"):
+        for collector in ("saver", "saver-paper", "safe-oracle"):
+            text = f"{_where(experiment)}: the budget of {NAMES[collector]} ends near 0"
+            yield _claim("paper", text, measured, _left(results, experiment, collector), -NEAR, NEAR)
+        for collector in ("safe-on-policy", "sepec"):
+            if collector in results.collectors(experiment):
+                text = f"{_where(experiment)}: the budget of {NAMES[collector]} ends large"
+                yield _claim("paper", text, measured, _left(results, experiment, collector), FAR, math.inf)
+    for collector in ("saver", "saver-paper"):
+        own = [_left(results, "tree", name) for name in (collector, "safe-oracle", "safe-on-policy")]
+        values = [number.value for number in own]
+        apart = Measured(max(values) - min(values), math.hypot(*(number.error for number in own)))
+        text = f"{_where('tree')}: budgets of {NAMES[collector]}, oracle and on-policy are almost equal"
+        yield _claim("paper", text, f"largest difference of {measured}", apart, 0.0, NEAR)
+
+
+def _left(results: Results, experiment: str, collector: str) -> Measured:
+    curve = results.curve(experiment, collector)
+    allowance = curve.end("allowance")
+    return Measured(-curve.end("violation") / allowance, curve.end("violation_se") / allowance)
 
 
 def _rates(results: Results) -> Iterator[Claim]:
-    for row in _first_rows(results.table("rates")):
-        against = f"{row['against']} optimum" if row["against"] != "safe" else "exact safe optimum"
-        who = "here" if row["against"] == "safe" and row["collector"] != "saver" else "paper"
-        low, high = FAST if row["against"] == "safe" else SLOW
-        name = {"saver": "SaVeR", "saver-opt": "`saver-opt`", "exact-oracle": "`exact-oracle`"}[
-            row["collector"]
-        ]
-        rate = "n^(-3/2)" if row["against"] == "safe" else "1/n"
-        exponent = number(row, "exponent")
+    """Theorem 2's rate, against its own oracle and against the exact safe optimum; Proposition 1's."""
+    for experiment in ("bandit-long", "tree-long"):
+        a, b = (results.curve(experiment, name).last() for name in ("saver", "safe-oracle"))
+        K = results.curve(experiment, "saver").end("episodes")
+        excess = Measured(K * (a.value - b.value), K * math.hypot(a.error, b.error))
+        text = f"{_where(experiment)}: the regret of SaVeR against its oracle is gone before 1/n"
+        yield _claim("paper", text, "K (MSE of SaVeR - MSE of the oracle)", excess, -math.inf, 0.0)
+    for rows in _measurements(results.table("rates")):
+        row, budgets = rows[0], [number(row, "episodes") for row in rows]
+        safe, name = row["against"] == "safe", NAMES[row["collector"]]
+        slow = not safe or row["collector"] == "saver"
+        low, high = SLOW if slow else FAST
+        against = "exact safe" if safe else "unconstrained"
+        text = f"{row['scenario'].capitalize()}: the regret of {name} against the {against} optimum falls as "
         half = (number(row, "high") - number(row, "low")) / 2
+        measured = f"exponent over {budgets[0]:,.0f} to {budgets[-1]:,.0f} episodes"
+        found = Measured(number(row, "exponent"), half / 2)
         yield _claim(
-            who,
-            f"{row['scenario'].capitalize()}: the regret of {name} against the {against} falls as {rate}",
-            "exponent over 4,000 to 128,000 episodes", Measured(exponent, half / 2), low, high,
-        )  # fmt: skip
+            "here" if safe else "paper", text + ("1/n" if slow else "n^(-3/2)"), measured, found, low, high
+        )
 
 
 def _ours(results: Results) -> Iterator[Claim]:
     """Beyond the paper."""
+    name = NAMES["saver-opt"]
     for experiment in ("bandit-long", "tree-long", "gridworld-long"):
         curve = results.curve(experiment, "saver-opt")
         limit = results.limit(EXPERIMENTS[experiment].scenario)
         last, K = curve.last(), curve.end("episodes")
-        yield _claim(
-            "here", f"{_where(experiment)}: `saver-opt` is within {MATCH:g} of the exact safe limit",
-            "K * MSE / limit", Measured(K * last.value / limit, K * last.error / limit), 0.0, MATCH,
-        )  # fmt: skip
+        text = f"{_where(experiment)}: {name} is within {MATCH:g} of the exact safe limit"
+        found = Measured(K * last.value / limit, K * last.error / limit)
+        yield _claim("here", text, "K * MSE / limit", found, 0.0, MATCH)
     for experiment in ("bandit-long", "tree-long", "gridworld-long"):
         need = results.ratio(experiment, "safe-oracle", "saver-opt")
         low = 2.0 if experiment == "bandit-long" else 1.0
-        text = "fewer than half of the episodes of" if low == 2.0 else "fewer episodes than"
-        yield _claim(
-            "here", f"{_where(experiment)}: `saver-opt` needs {text} the paper's oracle for the same MSE",
-            "MSE of the oracle / `saver-opt`", need, low, math.inf,
-        )  # fmt: skip
-    ratio = results.ratio("movielens", "saver-opt", "safe-on-policy")
-    yield _claim(
-        "here", f"{_where('movielens')}: `saver-opt` has a lower MSE than safe on-policy",
-        "MSE of `saver-opt` / safe on-policy", ratio, 0.0, 1.0,
-    )  # fmt: skip
+        fewer = "fewer than half of the episodes of" if low == 2.0 else "fewer episodes than"
+        text = f"{_where(experiment)}: {name} needs {fewer} the oracle for the same MSE"
+        yield _claim("here", text, f"MSE of the oracle / {name}", need, low, math.inf)
+    yield _lower(results, "here", "movielens", "saver-opt", "safe-on-policy")
 
 
 def _claim(who: str, claim: str, measured: str, number: Measured, low: float, high: float) -> Claim:
@@ -190,8 +215,9 @@ def _where(experiment: str) -> str:
     return f"{asked.title}, {asked.episodes:,} {unit}"
 
 
-def _first_rows(rows: list[Row]) -> list[Row]:
-    """The first row of each measurement of a rate."""
-    return list(
-        {(row["scenario"], row["collector"], row["against"]): row for row in reversed(rows)}.values()
-    )[::-1]
+def _measurements(rows: list[Row]) -> list[list[Row]]:
+    """The rows of each measurement of a rate."""
+    groups: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row["scenario"], row["collector"], row["against"]), []).append(row)
+    return list(groups.values())

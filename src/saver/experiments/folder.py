@@ -1,7 +1,8 @@
 """A folder of results: whole files, a manifest, and what was done stays done.
 
-`manifest.json` says what the folder is for. A step's rows are one file in `parts/`, there or not there: what
-is there is not done again. Tables are CSV with one row for each observation; numbers are written in full.
+`manifest.json` says what the folder is for, and holds a hash of every table. A step's rows are one file in
+`parts/`: what is there and as it was written is not done again. Tables are CSV with one row for each
+observation; numbers are written in full.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 import csv
 import hashlib
 import importlib.metadata
+import io
 import json
+import os
 import platform
-import shutil
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -19,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import saver
-from saver._files import replacing
+from saver._files import PARTIAL, replacing
 from saver.errors import InvalidData
 
 Row = dict[str, str]
-MANIFEST, PARTS = "manifest.json", "parts"
+MANIFEST, PARTS, LOCK = "manifest.json", "parts", ".lock"
 PACKAGES = ("numpy", "scipy", "numba", "matplotlib")
 TABLES = {
     "campaigns": "table.csv",
@@ -44,29 +46,44 @@ MADE = (
 
 
 class Folder:
-    """Where one set of settings keeps its results."""
+    """Where one set of settings keeps its results; what it wrote is known by a hash in the manifest."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._lock: int | None = None
 
     @classmethod
     def begin(cls, path: Path, settings: dict[str, Any], *, force: bool = False) -> Folder:
         """The folder for these settings: a new one, or the same again to go on with.
 
-        One that holds something else is refused, or emptied of it with `force`.
+        One that holds other results is refused, or with `force` emptied of what was written there before.
         """
         folder = cls(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
-            if force:
-                folder._clear()
-            folder._check(settings)
-            (path / PARTS).mkdir(exist_ok=True)
-            if not (path / MANIFEST).exists():
-                folder._write_manifest({"settings": settings, "made with": _versions(), "started": _now()})
+            folder._seize()
+            folder._prepare(settings, force)
         except OSError as cause:
-            raise InvalidData(f"cannot write to {path}: {cause.strerror}; give another folder") from None
+            raise InvalidData(
+                f"cannot write to {path}: {cause.strerror or cause}; give another --out"
+            ) from None
+        except InvalidData:
+            folder.release()
+            raise
         return folder
+
+    def _prepare(self, settings: dict[str, Any], force: bool) -> None:
+        if force:
+            self._clear()
+        self._check(settings, force)
+        parts = self.path / PARTS
+        parts.mkdir(exist_ok=True)
+        for left in (*self.path.glob(f"*{PARTIAL}"), *parts.glob(f"*{PARTIAL}")):
+            left.unlink()  # of a process that was killed
+        if not (self.path / MANIFEST).exists():
+            self._write_manifest(
+                {"settings": settings, "made with": _versions(), "started": _now(), "digests": {}}
+            )
 
     @classmethod
     def find(cls, path: Path) -> Folder:
@@ -78,14 +95,14 @@ class Folder:
     def manifest(self) -> dict[str, Any]:
         """What the folder says about itself."""
         try:
-            content = json.loads((self.path / MANIFEST).read_text(encoding="utf-8"))
-            if not isinstance(content, dict) or not isinstance(content.get("settings"), dict):
-                raise ValueError("no settings")
+            content: dict[str, Any] = json.loads((self.path / MANIFEST).read_text(encoding="utf-8"))
+            if not all(isinstance(content.get(name), dict) for name in ("settings", "digests")):
+                raise ValueError("it is not one of ours")
         except FileNotFoundError:
             raise InvalidData(f"{self.path} holds no results: there is no {MANIFEST} in it") from None
-        except (OSError, ValueError) as cause:
+        except (OSError, ValueError, AttributeError) as cause:
             raise InvalidData(
-                f"{self.path / MANIFEST} cannot be read ({cause}); give another folder or --force"
+                f"{self.path / MANIFEST} cannot be read ({cause}); run the experiment again with --force"
             ) from None
         return content
 
@@ -96,8 +113,8 @@ class Folder:
             self._write_manifest({**content, "finished": _now()})
 
     def has(self, part: str) -> bool:
-        """Whether a step is done."""
-        return self._part(part).exists()
+        """Whether a step is done and its rows are as they were written."""
+        return self._intact(f"{PARTS}/{part}.csv")
 
     def keep(self, part: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Write the rows of a step."""
@@ -105,26 +122,63 @@ class Folder:
 
     def part(self, part: str) -> list[Row]:
         """The rows of a step."""
-        return read_table(self._part(part))
+        return self.read(f"{PARTS}/{part}.csv")
+
+    def read(self, name: str) -> list[Row]:
+        """A table of this folder, if it is as it was written."""
+        path = self.path / name
+        if not path.exists():
+            raise InvalidData(f"{path} is missing; run the experiment again to make it")
+        if not self._intact(name):
+            raise InvalidData(f"{path} was changed or damaged since it was written; run the experiment again")
+        return read_table(path)
 
     def write(self, name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Write a table, whole or not at all."""
-        with replacing(self.path / name) as partial, partial.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(columns)
-            writer.writerows([_cell(value) for value in row] for row in rows)
+        """Write a table, whole or not at all, and remember its hash."""
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows([_cell(value) for value in row] for row in rows)
+        self.write_text(name, buffer.getvalue())
+        content = self.manifest()
+        content["digests"][name] = _digest(self.path / name)
+        self._write_manifest(content)
 
     def write_text(self, name: str, text: str) -> Path:
         """Write a text file, whole or not at all."""
         path = self.path / name
         with replacing(path) as partial:
-            partial.write_text(text, encoding="utf-8")
+            partial.write_bytes(text.encode())
         return path
 
-    def _part(self, part: str) -> Path:
-        return self.path / PARTS / f"{part}.csv"
+    def _intact(self, name: str) -> bool:
+        known = self.manifest()["digests"].get(name)
+        return known is not None and (self.path / name).is_file() and _digest(self.path / name) == known
 
-    def _check(self, settings: dict[str, Any]) -> None:
+    def _seize(self) -> None:
+        """Keep other processes out until `release`, or this one ends, where the system has such locks."""
+        try:
+            import fcntl
+        except ImportError:  # pragma: no cover  (not on this system)
+            return
+        self._lock = os.open(self.path / LOCK, os.O_CREAT | os.O_RDWR)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._lock)
+            self._lock = None
+            raise InvalidData(
+                f"another process is writing to {self.path}; wait for it, or give another --out"
+            ) from None
+
+    def release(self) -> None:
+        """Let other processes write here."""
+        if self._lock is not None:
+            (self.path / LOCK).unlink(missing_ok=True)
+            os.close(self._lock)
+            self._lock = None
+
+    def _check(self, settings: dict[str, Any], force: bool) -> None:
         if (self.path / MANIFEST).exists():
             there = self.manifest()["settings"]
             for name in sorted(there.keys() | settings.keys()):
@@ -135,20 +189,22 @@ class Folder:
                     )
             return
         for name in (PARTS, *MADE):
-            if (self.path / name).exists():
+            if (self.path / name).exists() and not force:
                 raise InvalidData(
                     f"{self.path} has a {name} that is not ours: there is no {MANIFEST}; give another --out, "
-                    "or --force to replace it"
+                    "or --force to write over files of the same names"
                 )
 
     def _clear(self) -> None:
-        """Remove what we would write, and nothing else."""
-        for name in (MANIFEST, PARTS, *MADE):
-            path = self.path / name
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink(missing_ok=True)
+        """Remove the tables that this folder wrote; figures and reports will be written over."""
+        try:
+            written = self.manifest()["digests"]
+        except InvalidData:
+            written = {}
+        for name in written:
+            if (self.path / name).resolve().is_relative_to(self.path.resolve()):
+                (self.path / name).unlink(missing_ok=True)
+        (self.path / MANIFEST).unlink(missing_ok=True)
 
     def _write_manifest(self, content: dict[str, Any]) -> None:
         self.write_text(MANIFEST, json.dumps(content, indent=2, sort_keys=True) + "\n")
@@ -159,13 +215,15 @@ def read_table(path: Path) -> list[Row]:
     try:
         with path.open(newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
-    except FileNotFoundError:
-        raise InvalidData(f"{path} is missing; run the experiment again to make it") from None
     except (OSError, UnicodeDecodeError, csv.Error) as cause:
         raise InvalidData(f"{path} cannot be read: {cause}; remove it and run again") from None
     if not rows or any(None in row or None in row.values() for row in rows):
         raise InvalidData(f"{path} is not a whole table; remove it and run again")
     return rows
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def number(row: Row, column: str) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import math
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -19,6 +20,7 @@ NUMBERS = (
     "experiment", "collector", "runs", "K * MSE", "over the safe limit", "plain / conditional MSE",
     "baseline", "ever below 0",
 )  # fmt: skip
+ENOUGH = 30  # runs for a plain mean squared error to mean something
 CLAIMS = ("whose", "claim", "measured", "number", "verdict")
 
 
@@ -39,28 +41,54 @@ def claim_rows(found: Iterable[Claim]) -> Table:
     return [(c.who, c.claim, c.measured, f"{c.value:.4g} ± {c.error:.2g}", c.verdict) for c in found]
 
 
-def number_rows(results: Results) -> Table:
-    """The end of every curve."""
-    rows: Table = []
+def ends(results: Results) -> list[dict[str, str | float]]:
+    """The end of every curve, as numbers."""
+    found: list[dict[str, str | float]] = []
     for experiment in results.experiments:
         for collector in results.collectors(experiment):
             curve = results.curve(experiment, collector)
             last, K = curve.last(), curve.end("episodes")
-            check = "-"
-            if curve.conditional:
-                check = f"{curve.end('mse') / last.value:.3f} ± {curve.end('mse_se') / last.value:.2g}"
-            row = (
-                experiment,
-                collector,
-                f"{curve.end('runs'):.0f}",
-                f"{K * last.value:.4g} ± {K * last.error:.1g}",
-                f"{K * last.value / results.limit(curve.rows[0]['scenario']):.4g}",
-                check,
-                f"{curve.end('baseline_share'):.1%}",
-                f"{curve.end('violation_rate'):.2%}",
-            )
-            rows.append(row)
-    return rows
+            limit = results.limit(curve.rows[0]["scenario"])
+            row: dict[str, str | float] = {
+                "experiment": experiment,
+                "collector": collector,
+                "episodes": K,
+                "runs": curve.end("runs"),
+                "k_mse": K * last.value,
+                "k_mse_se": K * last.error,
+                "over_limit": K * last.value / limit if limit > 0 else math.nan,
+                "plain": curve.end("mse") / last.value if curve.conditional and last.value > 0 else math.nan,
+                "plain_se": curve.end("mse_se") / last.value if last.value > 0 else math.nan,
+                "baseline_share": curve.end("baseline_share"),
+                "violation_rate": curve.end("violation_rate"),
+            }
+            found.append(row)
+    return found
+
+
+def number_rows(results: Results) -> Table:
+    """The same in words; too few runs say nothing about the plain error."""
+    return [
+        (
+            str(row["experiment"]),
+            str(row["collector"]),
+            f"{row['runs']:.0f}",
+            f"{row['k_mse']:.4g} ± {row['k_mse_se']:.1g}",
+            _number(row["over_limit"], ".4g"),
+            f"{row['plain']:.3f} ± {row['plain_se']:.2g}" if _many(row) else "-",
+            f"{row['baseline_share']:.1%}",
+            f"{row['violation_rate']:.2%}",
+        )
+        for row in ends(results)
+    ]
+
+
+def _many(row: dict[str, str | float]) -> bool:
+    return float(row["runs"]) >= ENOUGH and not math.isnan(float(row["plain"]))
+
+
+def _number(value: str | float, form: str) -> str:
+    return "-" if math.isnan(float(value)) else format(float(value), form)
 
 
 def _sections(results: Results, pictures: dict[str, Path]) -> list[tuple[str, str, list[str]]]:

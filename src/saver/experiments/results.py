@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from saver.errors import InvalidData
-from saver.experiments.folder import TABLES, Folder, Row, number, read_table
+from saver.experiments.folder import TABLES, Folder, Row, number
 from saver.problem.checks import Floats
 
 
@@ -66,10 +66,11 @@ class Results:
         self._curves: dict[tuple[str, str], list[Row]] = {}
         for row in self.table("campaigns"):
             self._curves.setdefault((row["experiment"], row["collector"]), []).append(row)
+        self._limits = self.table("limits")
 
     def table(self, kind: str) -> list[Row]:
         """The rows of one kind of step."""
-        return read_table(self.folder.path / TABLES[kind])
+        return self.folder.read(TABLES[kind])
 
     def has(self, kind: str) -> bool:
         """Whether there are any."""
@@ -93,7 +94,7 @@ class Results:
 
     def limit(self, scenario: str, design: str = "exact safe") -> float:
         """The limit of a design."""
-        for row in self.table("limits"):
+        for row in self._limits:
             if row["scenario"] == scenario and row["design"] == design:
                 return number(row, "limit")
         raise InvalidData(f"{self.folder.path} has no limit of {design!r} for {scenario}; run it again")

@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from saver.collect import Campaign
 from saver.collect.collectors import find_collector
+from saver.engine.reference import knowledge_of
+from saver.engine.simulate import POINTS, check_memory
 from saver.experiments import audit as auditing
 from saver.experiments import steps
 from saver.experiments.audit import Group
 from saver.experiments.catalogue import DESIGNS, EXPERIMENTS, LEVELS, RATES, Experiment
-from saver.experiments.folder import TABLES, Folder, read_table, sources
+from saver.experiments.folder import TABLES, Folder, sources
 from saver.experiments.steps import Step
 from saver.scenarios import SCENARIOS, find_scenario
 
@@ -55,7 +58,7 @@ def audit(
     settings = {"command": "audit", "level": level, "seed": seed, "sources": sources()}
     folder = Folder.begin(out, settings, force=force)
     carry_out(folder, auditing.steps(level, seed, jobs), progress=progress)
-    groups = auditing.judged(read_table(folder.path / TABLES["audit"]))
+    groups = auditing.judged(folder.read(TABLES["audit"]))
     folder.write_text("audit.md", auditing.audit_text(groups))
     folder.finish()
     return folder, groups
@@ -71,9 +74,11 @@ def run(
     progress: bool = False,
 ) -> Folder:
     """One experiment of the user's."""
-    for name in experiment.collectors:
-        find_collector(name)
     scenario = experiment.make()
+    for name in experiment.collectors:  # what cannot run is said before anything is written
+        recipe = find_collector(name)
+        Campaign(scenario.problem, recipe, 1, knowledge=knowledge_of(scenario, recipe))
+    check_memory(max(experiment.runs), POINTS, experiment.episodes)
     described = {
         **dataclasses.asdict(experiment),
         "options": {k: str(v) for k, v in experiment.options.items()},
@@ -86,7 +91,14 @@ def run(
 
 
 def carry_out(folder: Folder, todo: Sequence[Step], *, progress: bool = False) -> None:
-    """Do what is not done yet, then gather the parts of each kind into its table."""
+    """Do what is not done yet, gather the parts of each kind into its table, and let go of the folder."""
+    try:
+        _do(folder, todo, progress)
+    finally:
+        folder.release()
+
+
+def _do(folder: Folder, todo: Sequence[Step], progress: bool) -> None:
     with _bar(sum(step.weight for step in todo), progress) as advance:
         for step in todo:
             if not folder.has(step.name):

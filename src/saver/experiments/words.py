@@ -12,17 +12,17 @@ CAPTIONS = {
         """The paper's Figures 1 and 2, at its budgets. Top: mean squared error of the estimate, with bands
         of one standard error. Bottom: cumulative constraint violation, the true one; above the line at
         0 the constraint is broken. `limit / k` is the exact safe limit over k, which no safe way of
-        collecting beats in the long run. While actions are still unseen the error is mostly their bias."""
+        collecting beats in the long run. The first 4 % of each campaign are left out of the errors. While
+        actions are still unseen the error is mostly their bias."""
     ),
-    "long": "The same after 5,000 episodes, and the paper's intractable bandit.",
+    "long": "The same for longer campaigns, and the paper's intractable bandit.",
     "regret": _line(
-        """How fast the regret falls, with the fitted exponents. The paper proves n^(-3/2) up to logarithms
-        for a regret against its own oracle; against the exact safe optimum SaVeR's falls as 1/n,
-        because its design is another one."""
+        """How fast the regret falls: points with two standard errors, and fitted power laws with their
+        exponents. The paper proves n^(-3/2) up to logarithms for the regret against its own oracle."""
     ),
     "price": _line(
         """What safety costs: the limit of the exact safe design, and of the paper's way (its design and
-        baseline episodes in turn), over the limit of the unconstrained optimum. Dotted: alpha = 0.25."""
+        baseline episodes in turn), over the limit of the unconstrained optimum. Dotted: the default alpha."""
     ),
     "designs": _line(
         """The width of an edge of the tree is the share of episodes that take it. A cell of the gridworld
@@ -34,16 +34,17 @@ CAPTIONS = {
     ),
 }
 HOW = _line(
-    """MSE is the mean squared error given the visits (`conditional_mse`), which has the same expectation
-    as the plain one under Gaussian rewards and much less noise; SEPEC's importance-weighted estimate
-    has only the plain one. A claim held if its number is inside its range by two standard errors, did
-    not hold if it is outside by two, and cannot be told otherwise. Oracle is the paper's (`safe-
-    oracle`): it knows the variances and mixes its design with baseline episodes."""
+    """SaVeR is `saver`: the paper's design behind the certificate of this package, with its gate and its
+    tracker. SaVeR as printed is `saver-paper`, with the paper's own. The oracle is `safe-oracle`: it knows
+    the variances, mixes the paper's design with baseline episodes, and stands behind the certificate too.
+    MSE is the mean squared error given the visits (`conditional_mse`), which has the same expectation as the
+    plain one under Gaussian rewards and much less noise; SEPEC's importance-weighted estimate has only the
+    plain one. A claim held if its number is inside its range by two standard errors, did not hold if it is
+    outside by two, and cannot be told otherwise."""
 )
 MOVIELENS = _line(
-    """On MovieLens the rating variances differ little: the exact safe limit is {gain:.1%} below that of
-    the target itself. There is little to gain over on-policy collection, and learning the variances
-    costs SaVeR more than that."""
+    """On MovieLens the rating variances differ little: the exact safe limit is {gain:.1%} below that of the
+    target itself, so that there is little to gain over on-policy collection."""
 )
 CITATION = """@inproceedings{saver2024,
   author    = {Mukherjee, Subhojyoti and Hanna, Josiah P. and Nowak, Robert},

@@ -21,7 +21,7 @@ SCENARIOS: dict[str, Callable[..., Scenario]] = {
 }
 
 
-def find_scenario(name: str, **options: Any) -> Scenario:
+def find_scenario(name: str, /, **options: Any) -> Scenario:
     """The scenario of that name, with these arguments of its factory."""
     if name not in SCENARIOS:
         raise no_such("scenario", name, SCENARIOS)

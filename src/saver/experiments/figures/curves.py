@@ -30,7 +30,9 @@ def errors(axes: Any, results: Results, experiment: str, collectors: list[str]) 
     for name in collectors:
         curve, style = results.curve(experiment, name), look(name)
         k, (mse, spread) = curve.episode, curve.mse
-        shown = k >= FIRST * k[-1]
+        shown = (k >= FIRST * k[-1]) & (mse > 0)
+        if not shown[-1]:
+            continue  # nothing to draw on a log axis
         axes.plot(k[shown], mse[shown], color=style.colour, ls=style.dashes, lw=style.width)
         low, high = np.maximum(mse - spread, mse / 10)[shown], (mse + spread)[shown]
         axes.fill_between(k[shown], low, high, color=style.colour, alpha=BAND, lw=0)
@@ -38,9 +40,11 @@ def errors(axes: Any, results: Results, experiment: str, collectors: list[str]) 
     first = results.curve(experiment, collectors[0])
     k = first.episode[first.episode >= FIRST * first.episode[-1]]
     best = results.limit(first.rows[0]["scenario"]) / k
-    axes.plot(k, best, color=GREY, ls=(0, (1.5, 1)), lw=0.9)
-    ends.append(("limit / k", float(best[-1]), GREY))
-    axes.set_yscale("log")
+    if np.all(best > 0):
+        axes.plot(k, best, color=GREY, ls=(0, (1.5, 1)), lw=0.9)
+        ends.append(("limit / k", float(best[-1]), GREY))
+    if ends:
+        axes.set_yscale("log")
     axes.yaxis.set_minor_formatter("")
     axes.set_xlim(0, first.episode[-1])
     _episodes(axes)
@@ -51,6 +55,9 @@ def efficiency(axes: Any, results: Results, experiment: str, collectors: list[st
     """k * MSE over the exact safe limit: 1 is the best that is possible in the long run."""
     ends, top = [], 1.0
     limit = results.limit(results.curve(experiment, collectors[0]).rows[0]["scenario"])
+    if limit <= 0:
+        axes.set_axis_off()  # nothing varies: there is no limit to compare with
+        return
     for name in collectors:
         curve, style = results.curve(experiment, name), look(name)
         k, (mse, spread) = curve.episode, curve.mse
@@ -61,7 +68,7 @@ def efficiency(axes: Any, results: Results, experiment: str, collectors: list[st
             k[shown], (ratio - half)[shown], (ratio + half)[shown], color=style.colour, alpha=BAND, lw=0
         )
         ends.append((style.name, float(ratio[-1]), style.colour))
-        top = max(top, float(ratio[shown].max()))
+        top = max(top, float((ratio + half)[shown].max()))
     axes.axhline(1.0, color=GREY, ls=(0, (1.5, 1)), lw=0.9)
     axes.set_yscale("log")
     axes.set_ylim(0.7, top * 1.2)
@@ -100,14 +107,15 @@ def regrets(axes: Any, rows: list[Row]) -> None:
         exponent = number(chosen[0], "exponent")
         mark = MARKS[len(ends) % len(MARKS)]
         axes.errorbar(K, y, 2 * se, color=style.colour, marker=mark, ms=3, lw=0, elinewidth=0.8)
-        centre = np.exp(np.mean(np.log(y))) * (K / np.exp(np.mean(np.log(K)))) ** exponent
+        w = (y / np.maximum(se, 1e-6 * y)) ** 2 / np.sum((y / np.maximum(se, 1e-6 * y)) ** 2)
+        centre = np.exp(np.sum(w * np.log(y))) * (K / np.exp(np.sum(w * np.log(K)))) ** exponent
         axes.plot(K, centre, color=style.colour, ls=style.dashes, lw=1.0)
         half = (number(chosen[0], "high") - number(chosen[0], "low")) / 2
         ends.append((f"{style.name}: {exponent:.3f} ± {half:.3f}", float(centre[-1]), style.colour))
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("episodes K")
-    axes.set_xlim(right=float(K[-1]))
+    axes.set_xlim(right=1.15 * float(K[-1]))
     label_lines(axes, ends)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,14 @@ from saver.experiments.figures.pictures import designs_picture
 from saver.experiments.figures.style import COLUMN, PAGE, SCENARIOS, figure, save
 from saver.experiments.results import Results
 
-PANEL = ("saver-opt", "saver", "safe-oracle", "safe-on-policy", "sepec")  # in the figures of many panels
+PANEL = (
+    "saver-opt",
+    "saver",
+    "saver-paper",
+    "safe-oracle",
+    "safe-on-policy",
+    "sepec",
+)  # in the figures of many panels
 GROUPS = ("paper", "long")
 
 
@@ -42,7 +50,7 @@ def drawings(results: Results) -> list[Drawing]:
 
 def _panels(results: Results, names: list[str], folder: Path, group: str) -> list[Path]:
     """Two rows, like the paper's Figures 1 and 2."""
-    with figure(2, len(names), PAGE * 1.08, 3.9) as (made, axes):
+    with figure(2, len(names), PAGE * 1.12, 4.2) as (made, axes):
         for i, name in enumerate(names):
             collectors = [c for c in results.collectors(name) if c in PANEL]
             curves.errors(axes[0, i], results, name, collectors)
@@ -66,18 +74,19 @@ def _one(results: Results, name: str, folder: Path) -> list[Path]:
         first = results.curve(name, collectors[0])
         runs, K = int(first.end("runs")), int(first.end("episodes"))
         axes[0, 0].set_title(f"{curves.title_of(results, name)}: {K:,} episodes, {runs:,} campaigns")
-        return save(made, folder, name)
+        return save(made, folder, re.sub(r"[^\w.-]", "_", name))
 
 
 def _rates(results: Results, folder: Path) -> list[Path]:
     rows = results.table("rates")
-    with figure(2, 1, COLUMN, 4.4) as (made, axes):
-        curves.regrets(axes[0, 0], [row for row in rows if row["against"] == "safe"])
-        axes[0, 0].set_title("Bandit, against the exact safe optimum")
-        axes[0, 0].set_ylabel("regret (points: ±2 s.e.)")
-        curves.regrets(axes[1, 0], [row for row in rows if row["against"] != "safe"])
-        axes[1, 0].set_title("Intractable, against no constraint")
-        axes[1, 0].set_ylabel("regret (points: ±2 s.e.)")
+    asked = list(dict.fromkeys((row["scenario"], row["against"]) for row in rows))
+    with figure(len(asked), 1, COLUMN, 2.2 * len(asked)) as (made, axes):
+        for place, (scenario, against) in zip(axes[:, 0], asked, strict=True):
+            chosen = [row for row in rows if (row["scenario"], row["against"]) == (scenario, against)]
+            curves.regrets(place, chosen)
+            optimum = "the exact safe optimum" if against == "safe" else "no constraint"
+            place.set_title(f"{scenario.capitalize()}, against {optimum}")
+            place.set_ylabel("regret (points: ±2 s.e.)")
         return save(made, folder, "regret")
 
 

@@ -32,8 +32,8 @@ class Look(NamedTuple):
 LOOKS = {
     "saver-opt": Look("saver-opt", "#0072B2", "solid", 1.8),
     "saver": Look("SaVeR", "#D55E00"),
-    "safe-oracle": Look("oracle", "#000000", (0, (5, 1.5))),
-    "safe-on-policy": Look("on-policy", "#009E73", (0, (1, 1))),
+    "safe-oracle": Look("safe oracle", "#000000", (0, (5, 1.5))),
+    "safe-on-policy": Look("safe on-policy", "#009E73", (0, (1, 1))),
     "sepec": Look("SEPEC", "#CC79A7", (0, (4, 1, 1, 1))),
     "saver-paper": Look("as printed", "#E69F00", (0, (2.5, 1))),
     "exact-oracle": Look("exact-oracle", "#56B4E9", (0, (3, 1, 1, 1, 1, 1))),
@@ -92,7 +92,7 @@ def save(made: Any, folder: Path, name: str, kinds: tuple[str, ...] = ("png", "p
     written = []
     for kind in kinds:
         path = folder / f"{name}.{kind}"
-        metadata = {"CreationDate": None} if kind == "pdf" else {"Software": None}
+        metadata = {{"pdf": "CreationDate", "svg": "Date"}.get(kind, "Software"): None}
         with replacing(path) as partial:
             made.savefig(partial, format=kind, metadata=metadata)
         made.set_layout_engine("none")  # the first drawing has laid it out
@@ -128,7 +128,7 @@ def label_lines(axes: Any, ends: list[tuple[str, float, str]], gap: float = 0.07
             xycoords="axes fraction",
             textcoords="axes fraction",
             va="center",
-            fontsize=6.5,
+            fontsize=6,
             color=colour,
             arrowprops=leader if abs(placed[rank] - heights[index]) < FAR else None,
             annotation_clip=False,
