@@ -31,8 +31,7 @@ def test_the_readme_examples_run_and_print_what_they_say():
         for block in blocks
     ]
     promised = re.search(r"```text\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert shown[0].splitlines()[:3] == promised[1].splitlines()[:3]
-    assert shown[0].splitlines()[3].startswith("required 0.375, price of safety 1.653, gap ")
+    assert shown[0] == promised[1]
     assert "covered=" in shown[1]
     assert "Budget(certified=" in shown[2]
 
