@@ -1,5 +1,6 @@
 """The runner, the claims, the figures and the report: whole files, the same bytes, computed verdicts."""
 
+import hashlib
 import json
 import math
 import re
@@ -302,3 +303,37 @@ def test_reading_a_folder_that_is_not_there(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidData, match="cannot write to"):
         Folder.begin(Path(tmp_path / "file" / "below"), {})
+
+
+@pytest.mark.parametrize(
+    "words", [["run", "tree", "--collectors", "saver,safe-oracle,safe-on-policy"], ["audit"]]
+)
+def test_killed_at_random_moments_it_ends_as_if_it_had_not_been(tmp_path, words):
+    """SIGKILL, eight times; what was reported complete stays as it was, and the tables come out the same."""
+    options = ["--episodes", "400", "--runs", "200"] if words[0] == "run" else []
+    code = "import sys, saver.experiments.audit.count as count; from saver.cli.main import _run; "
+    code += "size = count.Size({'bandit': 3, 'tree': 1, 'graph': 1}, {'bandit': 20, 'tree': 4, 'graph': 4}, "
+    code += (
+        "{'bandit': 4, 'tree': 1, 'graph': 1}, dict.fromkeys(('bandit', 'movielens', 'tree', 'gridworld', "
+    )
+    code += "'intractable'), 2), 1); count.AUDITS['quick'] = size; sys.exit(_run(sys.argv[1:]))"
+    base = [sys.executable, "-c", code, *words, *options, "--jobs", "1", "--out"]
+    rng, killed, seen = np.random.default_rng(0), tmp_path / "killed", {}
+    for _ in range(8):
+        process = subprocess.Popen([*base, str(killed)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            process.wait(timeout=float(rng.uniform(0.8, 3.0)))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        manifest = killed / "manifest.json"
+        digests = json.loads(manifest.read_text())["digests"] if manifest.exists() else {}
+        for name, digest in digests.items():
+            assert hashlib.sha256((killed / name).read_bytes()).hexdigest() == digest
+            assert seen.setdefault(name, digest) == digest
+    for name in ("killed", "whole"):
+        done = subprocess.run([*base, str(tmp_path / name)], check=False, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    for name in json.loads((tmp_path / "whole" / "manifest.json").read_text())["digests"]:
+        assert (killed / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert not list(killed.rglob("*.part"))
