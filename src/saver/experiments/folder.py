@@ -78,8 +78,9 @@ class Folder:
         self._check(settings, force)
         parts = self.path / PARTS
         parts.mkdir(exist_ok=True)
-        for left in (*self.path.glob(f"*{PARTIAL}"), *parts.glob(f"*{PARTIAL}")):
-            left.unlink()  # of a process that was killed
+        for place in (self.path, parts, self.path / "figures"):
+            for left in place.glob(f"*{PARTIAL}"):
+                left.unlink()  # of a process that was killed
         if not (self.path / MANIFEST).exists():
             self._write_manifest(
                 {"settings": settings, "made with": _versions(), "started": _now(), "digests": {}}
