@@ -1,0 +1,139 @@
+"""The audit counts rightly, judges rightly, and would see a broken promise."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import saver
+from saver.cli.main import _run
+from saver.experiments.audit import count, judged, summary
+from saver.experiments.audit.worlds import DELTAS, LAWS, SHAPES, hostile_worlds, random_world
+
+SIZES = dict.fromkeys(("bandit", "movielens", "tree", "gridworld", "intractable"), 3)
+TINY = count.Size(
+    {"bandit": 2, "tree": 1, "graph": 1},
+    {"bandit": 5, "tree": 3, "graph": 3},
+    {"bandit": 3, "tree": 2, "graph": 2},
+    SIZES,
+    1,
+)
+
+
+def row(group, collector, delta, runs, violations, **other):
+    given = {"bounded": 0, "covered": 0, "bias": math.nan, "bias_se": math.nan, "baseline_share": 0.5}
+    cells = {"group": group, "collector": collector, "delta": delta, "runs": runs, "violations": violations}
+    return {name: str(value) for name, value in {**cells, **given, **other}.items()}
+
+
+def test_the_exact_binomial_by_hand():
+    # P(Bin(3, .5) >= 2) = 4/8; P(Bin(10, .05) >= 1) = 1 - .95^10
+    assert count.tail(3, 2, 0.5) == pytest.approx(0.5)
+    assert count.tail(10, 1, 0.05) == pytest.approx(1 - 0.95**10)
+    assert count.tail(10, 0, 0.05) == 1.0
+    # no violation in n: (1 - p)^n = .05 at the upper bound
+    assert count.upper_bound(60, 0) == pytest.approx(1 - 0.05 ** (1 / 60))
+    assert count.upper_bound(5, 5) == 1.0
+
+
+def test_a_group_is_broken_only_beyond_chance():
+    rows = [
+        row("a", "saver", 0.05, 100, 5),
+        row("a", "saver", 0.05, 100, 6),
+        row("b", "saver", 0.05, 200, 40),
+    ]
+    fine, bad = judged(rows)
+    assert (fine.worlds, fine.runs, fine.violations, fine.broken) == (2, 200, 11, False)
+    assert bad.broken
+    assert bad.chance == pytest.approx(count.tail(200, 40, 0.05))
+    assert "1 groups break their promise beyond chance" in summary([fine, bad])
+    assert "No group breaks" in summary([fine])
+
+
+def test_coverage_and_bias_are_put_together():
+    rows = [
+        row("a", "saver", 0.05, 10, 0, bounded=8, covered=7, bias=0.3, bias_se=0.1),
+        row("a", "saver", 0.05, 30, 0, bounded=30, covered=29, bias=-0.4, bias_se=0.1, baseline_share=0.1),
+    ]
+    (found,) = judged(rows)
+    assert found.covered == pytest.approx(36 / 38)
+    assert found.bias == pytest.approx(math.sqrt((9 + 16) / 2))
+    assert found.baseline == pytest.approx((0.5 * 10 + 0.1 * 30) / 40)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_random_worlds_are_made_from_their_number_and_keep_their_promises(shape):
+    seen = set()
+    for number in range(24):
+        made, again = random_world(shape, number), random_world(shape, number)
+        assert made.problem.alpha == again.problem.alpha
+        np.testing.assert_array_equal(made.world.constraint.mean, again.world.constraint.mean)
+        assert made.problem.mdp.states <= 30
+        assert 0.01 <= made.problem.alpha <= 0.9
+        assert 200 <= made.episodes <= 2000
+        notes = [
+            note for note in saver.diagnose(made, seconds=0.2).notes if "promise is" in note or "void" in note
+        ]
+        assert notes == []
+        seen.add((type(made.world.constraint).__name__, made.problem.delta))
+    assert {delta for _, delta in seen} == set(DELTAS)
+    assert {law for law, _ in seen} == {"Gaussian", "Bernoulli", "Empirical"}
+    assert len(LAWS) == 4
+
+
+def test_hostile_worlds_keep_their_promises():
+    for name, made in hostile_worlds().items():
+        assert saver.diagnose(made, seconds=1.0).notes == (), name
+
+
+def test_the_command_counts_every_collector_and_ends_with_0(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(count.AUDITS, "quick", TINY)
+    assert _run(["audit", "--out", str(tmp_path / "a"), "--jobs", "1", "--json"]) == 0
+    groups = json.loads(capsys.readouterr().out)
+    counted = {group["collector"] for group in groups}
+    assert counted == {name for name, recipe in saver.COLLECTORS.items() if recipe.promises}
+    assert {group["group"].split(":")[0] for group in groups} == {
+        "scenarios", "random bandit", "random tree", "random graph", "hostile", "thirty out",
+        "rewards that follow constraints",
+    }  # fmt: skip
+    assert _run(["audit", "--out", str(tmp_path / "b"), "--jobs", "2"]) == 0
+    assert (tmp_path / "a" / "audit.csv").read_bytes() == (tmp_path / "b" / "audit.csv").read_bytes()
+    assert "No group breaks its promise" in (tmp_path / "b" / "audit.md").read_text(encoding="utf-8")
+
+
+def test_a_collector_that_breaks_its_promise_is_seen(tmp_path, monkeypatch, capsys):
+    """`revar` spends without looking; audited as if it promised, the command ends with 1."""
+    monkeypatch.setitem(count.AUDITS, "quick", TINY)
+    monkeypatch.setattr(count, "PROMISING", ("revar",))
+    assert _run(["audit", "--out", str(tmp_path)]) == 1
+    shown = capsys.readouterr().out
+    assert "BROKEN" in shown
+    assert "break their promise beyond chance" in shown
+
+
+# 400 campaigns a cell: the coverage has a standard error of .011, and .03 is almost three.
+@pytest.mark.parametrize("name", ["bandit", "movielens", "intractable", "tree"])
+@pytest.mark.parametrize("collector", ["saver", "safe-oracle"])
+def test_intervals_cover(name, collector):
+    found = saver.simulate(
+        saver.SCENARIOS[name](), collector, episodes=1000, runs=400, checkpoints=[], seed=2
+    )
+    assert np.all(np.isfinite(found.stderr))
+    assert found.coverage()[-1] == pytest.approx(0.95, abs=0.03)
+    assert found.coverage(0.5)[-1] == pytest.approx(0.5, abs=0.08)
+
+
+def test_intervals_of_runs_are_those_of_the_campaign():
+    made = saver.SCENARIOS["tree"](depth=2)
+    found = saver.simulate(made, "saver", episodes=80, runs=1, seed=4, engine="reference")
+    campaign = saver.Campaign(made.problem, "saver", 80, seed=saver.problem.seeds.child_seed(4, 0))
+    player = saver.Player(made.world, saver.problem.seeds.child_seed(4, 0, 1))
+    for _ in range(80):
+        trial = campaign.ask()
+        campaign.tell(trial, *player.run(trial))
+    low, high = found.interval(0.9)
+    assert campaign.estimate(0.9).interval == pytest.approx((low[0, -1], high[0, -1]))
+    assert found.freedom[0, -1] == pytest.approx(campaign.estimate().freedom)
+    with pytest.raises(saver.errors.InvalidProblem, match="level"):
+        found.interval(1.0)
