@@ -4,12 +4,13 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help reproduce test audit numbers bench format clean
+.PHONY: help reproduce test audit coverage numbers bench format clean
 
 help:
 	@echo "make reproduce   the paper's experiments: claims printed, figures and report in results/"
 	@echo "make test        format check, lint, types, tests"
 	@echo "make audit       how often the promise breaks, in results-audit/; saver audit --full for more"
+	@echo "make coverage    lines of src/ that the tests run, kernels without the compiler; half an hour"
 	@echo "make numbers     every collector on every scenario, written to benchmarks/results/numbers.md"
 	@echo "make bench       timing tables, written to benchmarks/results/"
 	@echo "make format      rewrite the sources in the house format"
@@ -31,6 +32,15 @@ test: $(READY)
 
 audit: $(READY)
 	$(BIN)/saver audit --quick --out results-audit
+
+# Compiled functions count where they run without the compiler: the kernels' tests twice, everything else once.
+coverage: $(READY)
+	rm -f .coverage .coverage.*
+	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -p no:xdist -o addopts= -o filterwarnings= -W ignore -q \
+		tests/test_safety.py tests/test_ledger_numbers.py tests/test_closed_designs.py tests/test_engines.py
+	$(BIN)/coverage run -m pytest -p no:xdist -o addopts= -q
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report --sort=cover --fail-under=95
 
 numbers: $(READY)
 	$(BIN)/python benchmarks/run.py numbers

@@ -242,3 +242,70 @@ def test_the_papers_width_and_ledgers_by_hand():
     assert ledgers[2].earned() == pytest.approx(2 * 0.5 * 0.8)
     assert ledgers[2].budget() == pytest.approx(0.8 - 2 * 0.4)
     assert ledgers[2].lower(play) == pytest.approx(0.5 * 0.8)
+
+
+def test_the_box_expects_at_least_ten_samples():
+    assert Box(problem(), 4, 0.0225).rho == pytest.approx(best_rho(SCALE**2 * 10, 0.0225 / 2))
+    assert Box(problem(), 400, 0.0225).rho == pytest.approx(best_rho(SCALE**2 * 200, 0.0225 / 2))
+
+
+def test_a_trial_that_is_out_earns_nothing_even_if_it_must():
+    """A floor above what is required: out, it counts 0 and not its gain, because it may not run."""
+    stage = Stage(MDP)
+    sure = problem(baseline_value=0.95, constraint=saver.SubGaussian(SCALE, 0.9, 1.0))
+    ledger, play = Certified(sure, K, stage, True), stage.play(SECOND)
+    ledger.ask(1, play)
+    assert ledger.budget() == 0.0
+    ledger.tell(1, play, Episode([0], [1], np.array([0.95])))
+    assert ledger.earned() == pytest.approx(0.9)  # the floor, while the boundary is larger than what was seen
+    assert ledger.budget() == pytest.approx(0.9 - 0.76)
+
+
+def test_gates_forgive_rounding_in_the_unit_of_the_problem():
+    stage = Stage(MDP)
+    play = stage.play(SECOND)
+    for unit in (1e-6, 1.0, 1e6):
+        asked = problem(baseline_value=0.5 * unit, constraint=saver.SubGaussian(SCALE * unit, 0.0, unit))
+        for gate in ("retrospective", "prospective"):
+            for off, passes in ((0.0, True), (-0.5e-12, True), (-2e-12, False)):
+                ledger = Certified(asked, K, stage, True)
+                ledger.lost = off * asked.baseline_value
+                if gate == "prospective":
+                    ledger.lost += asked.required  # as if the candidate were paid for
+                assert GATES[gate](ledger, play) is passes, (unit, gate, off)
+
+
+def test_the_steepest_time_may_be_late():
+    numbers, at, worst = (0.1, 0.05, 0.7, 0.2), (1, 2, 4, 8, 16, 32, 64, 100), set()
+    for debt in (-4.0, -3.0, -2.5, -2.0, -1.5, -1.0):
+        rates = [(mixture(0.5 + 0.03 * t, 0.1, 0.05) + math.sqrt(0.03 * t) + debt) / (7 + t) for t in at]
+        assert steepest(0.5, 0.03, 7, debt, 100, False, numbers) == pytest.approx(max(rates), rel=1e-13)
+        worst.add(at[int(np.argmax(rates))])
+    assert worst & {2, 4, 8, 16, 32, 64}  # neither now nor at the end
+
+
+def test_the_pace_before_the_first_episode():
+    asked = two_steps(constraint=saver.SubGaussian(SCALE, 0.2, 1.0), baseline_value=0.9)
+    ledger = Certified(asked, K, Stage(asked.mdp), False)
+    required, floor = 0.8 * 0.9, 0.2 * 1.5
+    assert (ledger.last_v, ledger.last_low) == (ledger.start, pytest.approx(floor))
+    rates = [
+        (stitched(ledger.start * t, ledger.start, ledger.scale, ledger.level) + math.sqrt(ledger.start * t)
+         + required - floor) / t
+        for t in (1, 2, 4, 8, 10)
+    ]  # fmt: skip
+    assert ledger.pace(0, 0, 10) == pytest.approx(required + max(rates))
+
+
+def test_the_box_keeps_what_was_told_before_a_trial_was_given_up():
+    stage = Stage(MDP)
+    ledger, both = Certified(problem(), K, stage, False), stage.play(np.array([[0.5, 0.5]]))
+    for number in (1, 2, 3, 4):
+        ledger.ask(number, both)
+    ledger.tell(2, both, Episode([0], [1], np.array([0.4])))
+    ledger.tell(4, both, Episode([0], [1], np.array([0.9])))
+    ledger.abandon(3, both)
+    assert ledger.seen.counts.sum() == 0
+    ledger.tell(1, both, Episode([0], [0], np.array([0.6])))
+    assert ledger.seen.counts.tolist() == [[1, 1]]  # trials 1 and 2, and not 4
+    assert ledger.seen.mean.tolist() == [[0.6, 0.4]]

@@ -15,7 +15,7 @@ from numba import types as numba_types
 from numba.extending import intrinsic
 from numba.np.random._constants import fi_double, ki_double, wi_double, ziggurat_nor_inv_r, ziggurat_nor_r
 
-from saver._jit import inlined, loop
+from saver._jit import config, inlined, loop
 
 types: Any = numba_types
 
@@ -50,7 +50,13 @@ def _wide_product(typing: Any, a: Any, b: Any) -> Any:
     return signature, generate
 
 
-wide_product: Any = _wide_product
+def _plain_product(a: Any, b: Any) -> tuple[Any, Any]:
+    """The same without a compiler: NUMBA_DISABLE_JIT=1 runs the whole loop in plain Python."""
+    product = int(a) * int(b)
+    return np.uint64(product >> 64), np.uint64(product & MASK)
+
+
+wide_product: Any = _plain_product if config.DISABLE_JIT else _wide_product
 
 
 @inlined
