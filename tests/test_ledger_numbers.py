@@ -1,5 +1,6 @@
 """The certificate's numbers, worked out again here with plain mathematics: a changed sign or share fails."""
 
+import json
 import math
 
 import numpy as np
@@ -309,3 +310,42 @@ def test_the_box_keeps_what_was_told_before_a_trial_was_given_up():
     ledger.tell(1, both, Episode([0], [0], np.array([0.6])))
     assert ledger.seen.counts.tolist() == [[1, 1]]  # trials 1 and 2, and not 4
     assert ledger.seen.mean.tolist() == [[0.6, 0.4]]
+
+
+def test_the_gate_counts_the_candidates_lower_value():
+    """A floor of .2 leaves only .2 of the .4 to be paid for: two baseline episodes."""
+    stage = Stage(MDP)
+    play = stage.play(SECOND)
+    for told, played in ((1, False), (2, True)):
+        ledger = Certified(problem(constraint=saver.SubGaussian(SCALE, 0.2, 1.0)), K, stage, True)
+        for number in range(1, told + 1):
+            ledger.ask(number, None)
+            ledger.tell(number, None, Episode([0], [0], np.array([0.5])))
+        assert GATES["prospective"](ledger, play) is played
+
+
+def test_steps_that_cannot_happen_bring_no_noise():
+    """Action 1 ends the episode at once."""
+    mdp = saver.Mdp.from_edges([(0, 0, 1, 1.0)], 2, 2, 2, discount=0.5)
+    stage = Stage(mdp)
+    assert stage.play(np.array([[0.0, 1.0], [0.5, 0.5]])).noise == 1.0
+    assert stage.play(np.array([[0.5, 0.5], [0.5, 0.5]])).noise == 1.25
+
+
+def test_a_sealed_box_stays_sealed_in_plain_data():
+    stage = Stage(MDP)
+    both = stage.play(np.array([[0.5, 0.5]]))
+    for given_up in (False, True):
+        ledger = Certified(problem(), K, stage, False)
+        for number in (1, 2, 3):
+            ledger.ask(number, both)
+        ledger.tell(1, both, Episode([0], [0], np.array([0.5])))
+        if given_up:
+            ledger.abandon(2, both)
+        again = Certified(problem(), K, stage, False)
+        again.load(json.loads(json.dumps(ledger.state())))
+        assert again.sealed == ledger.sealed == (2 if given_up else math.inf)
+        for each in (ledger, again):
+            each.tell(3, both, Episode([0], [1], np.array([0.4])))
+        assert again.budget() == ledger.budget()
+        assert again.state() == ledger.state()
