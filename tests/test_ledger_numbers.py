@@ -349,3 +349,16 @@ def test_a_sealed_box_stays_sealed_in_plain_data():
             each.tell(3, both, Episode([0], [1], np.array([0.4])))
         assert again.budget() == ledger.budget()
         assert again.state() == ledger.state()
+
+
+def test_two_ways_out_of_a_pair_are_chance():
+    for chances, sure in (([1.0], True), ([0.5, 0.5], False), ([0.2, 0.3, 0.5], False)):
+        edges = [(0, 0, 1 + i, p) for i, p in enumerate(chances)]
+        assert Stage(saver.Mdp.from_edges(edges, 4, 1, 2)).deterministic is sure
+    assert Stage(saver.Mdp(np.zeros((2, 1, 2)), 1, start=[0.5, 0.5])).deterministic is False
+
+
+def test_constraints_without_noise_have_a_pace():
+    ledger = Certified(problem(constraint=saver.SubGaussian(0.0)), K, Stage(MDP), True)
+    assert ledger.rho > 0
+    assert math.isfinite(ledger.pace(0, 0, 10))
