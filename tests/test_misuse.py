@@ -38,62 +38,92 @@ ARRAYS = st.one_of(
 )
 
 
-def refused(call, *arguments, **options):
-    """Whether it was refused in the house's way; anything else that is raised is a bug."""
+def attempt(call, *arguments, **options):
+    """What came of it, or None if it was refused in the house's way; any other exception is a bug."""
     try:
-        call(*arguments, **options)
+        return call(*arguments, **options)
     except SaverError as error:
-        return len(str(error)) > 10
-    return False
+        return None if len(str(error)) > 10 else "an error that says nothing"
+
+
+def refused(call, *arguments, **options):
+    """Whether it was refused."""
+    return attempt(call, *arguments, **options) is None
+
+
+def sane(made):
+    """Whether everything that a value holds is in order: finite numbers, distributions that sum to 1."""
+    if isinstance(made, float | np.floating):
+        return bool(np.isfinite(made))
+    if isinstance(made, np.ndarray):
+        return made.dtype.kind != "f" or bool(np.isfinite(made).all())
+    if isinstance(made, saver.Mdp):
+        whole = abs(made.start.sum() - 1.0) < 1e-6 and bool(np.isfinite(made.transitions.data).all())
+        return whole and made.horizon >= 1 and 0.0 < made.discount <= 1.0
+    if hasattr(made, "policy"):
+        rows = made.policy.sum(axis=-1)
+        return bool(np.allclose(rows, 1.0) and made.policy.min() >= 0.0)
+    if isinstance(made, tuple):
+        return all(sane(part) for part in made)
+    return made is None or not isinstance(made, str)
 
 
 @FUZZ
 @given(transitions=ARRAYS, horizon=NUMBERS, discount=NUMBERS, start=ARRAYS, terminal=ARRAYS)
 def test_models(transitions, horizon, discount, start, terminal):
-    refused(saver.Mdp, transitions, 2)
-    refused(saver.Mdp, np.zeros((2, 2, 2)), horizon)
-    refused(saver.Mdp, np.zeros((2, 2, 2)), 2, discount=discount)
-    refused(saver.Mdp, np.zeros((2, 2, 2)), 2, start=start)
-    refused(saver.Mdp, np.zeros((2, 2, 2)), 2, terminal=terminal)
-    refused(saver.Mdp.from_edges, transitions, 2, 2, 2)
-    refused(saver.Mdp.from_edges, [(0, 0, 1, 1.0)], horizon, 2, 2)
+    dense = np.zeros((2, 2, 2))
+    for made in (
+        attempt(saver.Mdp, transitions, 2),
+        attempt(saver.Mdp, dense, horizon),
+        attempt(saver.Mdp, dense, 2, discount=discount),
+        attempt(saver.Mdp, dense, 2, start=start),
+        attempt(saver.Mdp, dense, 2, terminal=terminal),
+        attempt(saver.Mdp.from_edges, transitions, 2, 2, 2),
+        attempt(saver.Mdp.from_edges, [(0, 0, 1, 1.0)], horizon if not _long(horizon) else 2, 2, 2),
+    ):
+        assert sane(made)
 
 
 @FUZZ
 @given(value=ARRAYS, number=NUMBERS)
 def test_problems_worlds_and_promises(value, number):
     for name in ("target", "baseline"):
-        refused(replace, BANDIT.problem, **{name: value})
+        made = attempt(replace, BANDIT.problem, **{name: value})
+        assert made is None or np.allclose(getattr(made, name).sum(axis=-1), 1.0)
     for name in ("alpha", "delta", "baseline_value", "reward_scale", "constraint"):
-        refused(replace, BANDIT.problem, **{name: number})
-    for law in (
-        saver.Bernoulli,
-        saver.Empirical,
-        lambda v: saver.Gaussian(v, 1.0),
-        lambda v: saver.Gaussian([[0.5]], v),
-    ):
-        refused(law, value)
-    refused(saver.SubGaussian, number)
-    refused(saver.SubGaussian, 0.1, number)
-    refused(saver.Bounded, number, 1.0)
-    refused(replace, BANDIT, episodes=number)
-    refused(saver.World, BANDIT.problem.mdp, value, BANDIT.world.constraint)
+        made = attempt(replace, BANDIT.problem, **{name: number})
+        assert made is None or (0 < made.alpha <= 1 and 0 < made.delta < 1 and made.baseline_value > 0)
+    for law in (saver.Bernoulli, saver.Empirical, lambda v: saver.Gaussian(v, 1.0)):
+        made = attempt(law, value)
+        assert made is None or (sane(made.mean) and np.all(made.variance >= 0))
+    made = attempt(saver.Gaussian, [[0.5]], value)
+    assert made is None or np.all(made.variance >= 0)
+    for made in (attempt(saver.SubGaussian, number), attempt(saver.SubGaussian, 0.1, number)):
+        assert made is None or (made.scale >= 0 and made.floor < made.ceiling)
+    made = attempt(saver.Bounded, number, 1.0)
+    assert made is None or made.low < made.high
+    made = attempt(replace, BANDIT, episodes=number)
+    assert made is None or made.episodes >= 1
+    assert refused(saver.World, BANDIT.problem.mdp, value, BANDIT.world.constraint)
 
 
 @FUZZ
 @given(value=ARRAYS, number=NUMBERS)
 def test_designs_and_bellman(value, number):
-    mdp, target = TREE.problem.mdp, TREE.problem.target
-    for design in (saver.design.tree, saver.design.dag):
-        refused(design, mdp, value, TREE.world.reward.variance)
-        refused(design, mdp, target, value)
-    refused(saver.design.exact, TREE.problem, value)
-    refused(saver.design.exact, TREE.problem, TREE.world.reward.variance, value)
-    refused(saver.design.exact, TREE.problem, TREE.world.reward.variance, seconds=number, tolerance=0.5)
-    refused(saver.design.limit, mdp, target, TREE.world.reward.variance, value)
-    refused(TREE.world.value, value)
-    refused(TREE.world.constraint_value, value)
-    refused(saver.problem.minimising, mdp, value)
+    mdp, target, variance = TREE.problem.mdp, TREE.problem.target, TREE.world.reward.variance
+    found = [
+        *(attempt(design, mdp, value, variance) for design in (saver.design.tree, saver.design.dag)),
+        *(attempt(design, mdp, target, value) for design in (saver.design.tree, saver.design.dag)),
+        attempt(saver.design.exact, TREE.problem, value),
+        attempt(saver.design.exact, TREE.problem, variance, value),
+        attempt(saver.design.exact, TREE.problem, variance, seconds=number, tolerance=0.5),
+        attempt(TREE.world.value, value),
+        attempt(TREE.world.constraint_value, value),
+        attempt(saver.problem.minimising, mdp, value),
+    ]
+    assert all(sane(made) for made in found)
+    limit = attempt(saver.design.limit, mdp, target, variance, value)
+    assert limit is None or limit >= 0
 
 
 @FUZZ
@@ -117,17 +147,23 @@ def test_tell_never_takes_what_cannot_have_happened(states, actions, rewards, co
 @FUZZ
 @given(number=NUMBERS, value=ARRAYS)
 def test_campaigns_and_simulations(number, value):
-    refused(saver.Campaign, BANDIT.problem, "saver", number if not _long(number) else 5)
-    refused(saver.Campaign, BANDIT.problem, number, 5)
-    refused(saver.Campaign, BANDIT.problem, "saver", 5, seed=number)
-    refused(saver.Campaign, BANDIT.problem, "saver", 5, history=value)
-    refused(saver.Campaign, BANDIT.problem, "saver", 5, knowledge=value)
+    for made in (
+        attempt(saver.Campaign, BANDIT.problem, "saver", number if not _long(number) else 5),
+        attempt(saver.Campaign, BANDIT.problem, number, 5),
+        attempt(saver.Campaign, BANDIT.problem, "saver", 5, seed=number),
+        attempt(saver.Campaign, BANDIT.problem, "saver", 5, history=value),
+        attempt(saver.Campaign, BANDIT.problem, "saver", 5, knowledge=value),
+    ):
+        assert made is None or made.budget.certified == 0.0
     for name in ("episodes", "runs", "seed", "checkpoints", "engine", "threads"):
-        if not _long(number):
-            refused(saver.simulate, BANDIT, "saver", **{"episodes": 5, "runs": 1, name: number})
-    refused(saver.simulate, BANDIT, "saver", episodes=5, runs=1, checkpoints=value)
-    for name in ("bonus", "caution", "replan", "design", "knows", "ledger", "gate", "track", "explore"):
-        refused(saver.Collector, **{name: number})
+        given = {"episodes": 5, "runs": 1, name: number if not _long(number) else 3}
+        made = attempt(saver.simulate, BANDIT, "saver", **given)
+        assert made is None or sane(made.budget)
+    made = attempt(saver.simulate, BANDIT, "saver", episodes=5, runs=1, checkpoints=value)
+    assert made is None or made.checkpoints[-1] == 5
+    for name in ("bonus", "caution", "replan", "knows", "ledger", "gate", "track", "explore"):
+        made = attempt(saver.Collector, **{name: number})
+        assert made is None or (made.bonus >= 0 <= made.caution and made.replan >= 1)
 
 
 def _long(number):
@@ -137,11 +173,12 @@ def _long(number):
 @FUZZ
 @given(number=NUMBERS)
 def test_diagnoses_and_estimates(number):
-    refused(saver.diagnose, BANDIT, number)
-    refused(saver.diagnose, BANDIT, stderr=number)
-    refused(saver.Campaign(BANDIT.problem, "saver", 5).estimate, number)
-    refused(saver.theory.regret_rate, BANDIT, level=number, budgets=[10, 20])
-    refused(saver.estimate.Log, BANDIT.problem.mdp, number)
+    for made in (attempt(saver.diagnose, BANDIT, number), attempt(saver.diagnose, BANDIT, stderr=number)):
+        assert made is None or json.dumps(made.to_dict(), allow_nan=False)
+    made = attempt(saver.Campaign(BANDIT.problem, "saver", 5).estimate, number)
+    assert made is None or made.covered == 0.0
+    assert refused(saver.theory.regret_rate, BANDIT, level=number, budgets=[10, 20])
+    assert refused(saver.estimate.Log, BANDIT.problem.mdp, number)
 
 
 @FUZZ

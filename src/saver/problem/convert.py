@@ -21,7 +21,7 @@ def edge_table(edges: Any, states: int, actions: int) -> Floats:
             f"edges is {edges!r}; it must hold (state, action, next_state, probability) rows"
         )
     table: Any = edges if isinstance(edges, np.ndarray) else list(edges)
-    rows = checks.array("edges", table if np.size(table) else np.empty((0, 4)))
+    rows = checks.array("edges", table if len(table) else np.empty((0, 4)))
     if rows.ndim != 2 or rows.shape[1] != 4:
         raise InvalidProblem(
             f"edges has shape {rows.shape}; each edge must be (state, action, next_state, probability)"
