@@ -36,9 +36,10 @@ audit: $(READY)
 # Compiled functions count where they run without the compiler: the kernels' tests twice, everything else once.
 coverage: $(READY)
 	rm -f .coverage .coverage.*
-	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -p no:xdist -o addopts= -o filterwarnings= -W ignore -q \
-		tests/test_safety.py tests/test_ledger_numbers.py tests/test_closed_designs.py tests/test_engines.py
-	$(BIN)/coverage run -m pytest -p no:xdist -o addopts= -q
+	-NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -p no:xdist -o addopts= -o filterwarnings= -W ignore -q \
+		tests/test_safety.py tests/test_ledger_numbers.py tests/test_closed_designs.py tests/test_engines.py \
+		-k "not gridworld and not memory and not long_run and not at_random and not exact and not saver-opt"
+	$(BIN)/coverage run -m pytest -n 2 --dist worksteal -q
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --sort=cover --fail-under=95
 
