@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import threading
 
 import numpy as np
 import pytest
@@ -521,3 +522,55 @@ def test_odd_arguments_are_refused():
     bounded = two_actions(constraint=Bounded(0.0, 1.0))
     with pytest.raises(InvalidData, match=r"constraints\[0\] is 50, outside the declared bounds"):
         Campaign(bounded, "saver", 10, history=[([0], [0], [1.0], [50.0])])
+
+
+# -- threads, designs that call back, slips of the unit ------------------------------------------------------
+
+
+def test_threads_share_a_campaign():
+    asked = scenarios.bandit()
+    campaign = Campaign(asked.problem, "saver-opt", 200, seed=1)
+    numbers, errors = [], []
+
+    def work(seed):
+        player = Player(asked.world, seed)
+        try:
+            for _ in range(25):
+                trial = campaign.ask()
+                numbers.append(trial.number)
+                campaign.tell(trial, *player.run(trial))
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert sorted(numbers) == list(range(1, 201))
+    assert campaign.budget.episodes == 200
+
+
+def test_a_design_that_calls_back_is_refused():
+    holder = {}
+
+    def design(statistics):
+        holder["campaign"].ask()
+        return statistics.problem.target
+
+    collector = Collector(design=design, explore="none")
+    campaign = holder["campaign"] = Campaign(scenarios.bandit().problem, collector, 10)
+    with pytest.raises(InvalidData, match="ask was called from inside a design"):
+        campaign.ask()
+
+
+def test_a_slip_of_the_unit_buys_no_budget():
+    campaign = Campaign(scenarios.bandit().problem, "saver", 10)
+    trial = campaign.ask()
+    with pytest.raises(
+        InvalidData, match=r"constraints\[0\] is 1e\+06, outside the declared bounds \[-1000, 1001\]"
+    ):
+        campaign.tell(trial, [0], [trial.act(0, 0)], [0.0], [1e6])
+    campaign.tell(trial, [0], [trial.act(0, 0)], [0.0], [1.4])  # noise may leave the range of the means
+    assert campaign.budget.certified <= 1.4

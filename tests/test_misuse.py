@@ -298,3 +298,25 @@ def test_hostile_ratings_are_refused(tmp_path, content):
     path = tmp_path / "ratings.dat"
     path.write_bytes(content)
     assert refused(saver.scenarios.movielens, ratings=path)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("worst_budget", lambda v: np.full_like(v, np.nan)),
+        ("worst_budget", lambda v: v + 100.0),
+        ("stderr", lambda v: -np.ones_like(v)),
+        ("checkpoints", lambda v: -v),
+        ("checkpoints", lambda v: v[::-1]),
+        ("baseline_share", lambda v: v + 2.0),
+    ],
+)
+def test_runs_that_no_simulation_gives_are_refused(tmp_path, name, change):
+    path = tmp_path / "runs.npz"
+    saver.simulate(BANDIT, "saver", episodes=20, runs=3).save(path)
+    with np.load(path) as file:
+        data = dict(file)
+    data[name] = change(data[name])
+    np.savez(path, **data)
+    with pytest.raises(SaverError, match=f"{name} cannot be"):
+        Runs.load(path)

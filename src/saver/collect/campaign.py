@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +29,9 @@ from saver.problem.seeds import child_seed
 from saver.problem.statement import Bounded, Problem
 from saver.safety import GATES, Certified, Episode, Latest, Ledger, Paper, Play, Plugin, Stage
 
+F = TypeVar("F", bound=Callable[..., Any])
+FAR = 1e4  # scales from the range of the means: further away no sub-Gaussian observation ever is
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -46,8 +51,27 @@ class Budget:
     baseline_episodes: int
 
 
+def alone(method: F) -> F:
+    """One call at a time: other threads wait, and a design that calls back is refused."""
+
+    @functools.wraps(method)
+    def guarded(self: Campaign, *arguments: Any, **options: Any) -> Any:
+        with self._lock:
+            if self._busy:
+                raise InvalidData(f"{method.__name__} was called from inside a design; it must not be")
+            self._busy = True
+            try:
+                return method(self, *arguments, **options)
+            finally:
+                self._busy = False
+
+    return cast(F, guarded)
+
+
 class Campaign:
     """Collects by one collector. Any number of trials may be out at once; they may come back in any order.
+
+    Threads may share a campaign. A design of one's own must not use the campaign's random numbers.
 
     For a bandit:
 
@@ -68,6 +92,7 @@ class Campaign:
         seed: int | np.random.SeedSequence = 0,
     ) -> None:
         checks.kind("problem", problem, Problem)
+        self._lock, self._busy = threading.RLock(), False
         self.problem, self.collector = problem, find_collector(collector)
         self.episodes = checks.whole("episodes", episodes, 1)
         if knowledge is not None:
@@ -97,6 +122,7 @@ class Campaign:
 
     # -- asking ------------------------------------------------------------------------------------------
 
+    @alone
     def ask(self) -> Trial:
         """The next episode to run. Explores first, then follows the design, behind the gate."""
         if self._asked >= self.episodes:
@@ -193,6 +219,7 @@ class Campaign:
 
     # -- telling -----------------------------------------------------------------------------------------
 
+    @alone
     def tell(
         self,
         trial: Trial | int,
@@ -222,6 +249,7 @@ class Campaign:
         for ledger in self._ledgers.values():
             ledger.tell(found.number, self._entry(ledger, found), episode)
 
+    @alone
     def abandon(self, trial: Trial | int) -> None:
         """Give a trial up: it may have run or not, and nothing will be told of it."""
         found = self._find(trial)
@@ -254,14 +282,16 @@ class Campaign:
         self._check_bounds(c)
 
     def _check_bounds(self, c: Floats) -> None:
+        """Refuse what the promise rules out: a slip of the unit would buy a budget that is not there."""
         promise = self.problem.constraint
-        if isinstance(promise, Bounded):
-            outside = np.flatnonzero((c < promise.low) | (c > promise.high))
-            if len(outside):
-                raise InvalidData(
-                    f"constraints[{outside[0]}] is {checks.show(c[outside[0]])}, outside the declared bounds "
-                    f"[{promise.low:g}, {promise.high:g}]; correct the value or declare wider bounds"
-                )
+        slack = 0.0 if isinstance(promise, Bounded) else FAR * promise.scale
+        low, high = promise.floor - slack, promise.ceiling + slack
+        outside = np.flatnonzero((c < low) | (c > high))
+        if len(outside) and (slack or isinstance(promise, Bounded)):
+            raise InvalidData(
+                f"constraints[{outside[0]}] is {checks.show(c[outside[0]])}, outside the declared bounds "
+                f"[{low:g}, {high:g}]; correct the value or declare wider bounds"
+            )
 
     def _learn_history(self, number: int, episode: tuple[ArrayLike, ...]) -> None:
         """A logged baseline episode enters the statistics, not the budget."""
@@ -327,6 +357,7 @@ class Campaign:
 
     # -- plain data --------------------------------------------------------------------------------------
 
+    @alone
     def state(self) -> dict[str, Any]:
         """The whole campaign as plain data (numbers, strings, lists, dicts): it can be written as JSON."""
         return record.dump(self)

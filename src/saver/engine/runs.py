@@ -108,9 +108,26 @@ class Runs:
                 raise InvalidData(
                     f"{path} is not a file that Runs.save wrote: {name} has shape {values.shape}"
                 )
+        cls._check_content(path, data)
         for name in ("true_value", "baseline_value"):
             data[name] = float(data[name])
         return cls(**data)
+
+    @staticmethod
+    def _check_content(path: Any, data: dict[str, Any]) -> None:
+        """Refuse numbers that no simulation gives."""
+        points, slack = data["checkpoints"], 1e-9 * (1.0 + np.abs(data["budget"]).max(initial=0.0))
+        wrong = {
+            "checkpoints": not len(points) or points[0] < 1 or np.any(np.diff(points) <= 0),
+            "stderr": np.any(data["stderr"] < 0),
+            "baseline_share": np.any((data["baseline_share"] < 0) | (data["baseline_share"] > 1)),
+            "worst_budget": not np.all(
+                data["worst_budget"] <= data["budget"].min(axis=1, initial=np.inf) + slack
+            ),
+        }
+        for name, bad in wrong.items():
+            if bad:
+                raise InvalidData(f"{path} is not a file that Runs.save wrote: {name} cannot be")
 
     def to_frame(self) -> Any:
         """A pandas table with one row for each run and checkpoint."""

@@ -165,6 +165,8 @@ class Folder:
         self._lock = os.open(self.path / LOCK, os.O_CREAT | os.O_RDWR)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(self._lock).st_ino != (self.path / LOCK).stat().st_ino:
+                raise OSError("the lock was removed meanwhile")
         except OSError:
             os.close(self._lock)
             self._lock = None

@@ -161,6 +161,7 @@ class Group:
     upper: float  # one-sided 95 % bound on the frequency, Clopper and Pearson's
     chance: float  # of as many violations or more at risk delta
     broken: bool
+    tellable: bool  # whether all campaigns broken would have been beyond chance
     bounded: int
     covered: float
     bias: float  # the root mean square of bias / its standard error over worlds; about 1 without bias
@@ -179,9 +180,11 @@ def judged(rows: list[Row]) -> list[Group]:
         scores = [number(r, "bias") / number(r, "bias_se") for r in chosen if number(r, "bias_se") > 0]
         bias = math.sqrt(sum(s * s for s in scores) / len(scores)) if scores else math.nan
         share = sum(number(r, "baseline_share") * number(r, "runs") for r in chosen) / runs
+        few = ERROR / len(keys)
         made = Group(
             key[0], key[1], float(key[2]), len(chosen), runs, violations, upper_bound(runs, violations),
-            chance, chance < ERROR / len(keys), bounded, covered / bounded if bounded else math.nan, bias,
+            chance, chance < few, tail(runs, runs, float(key[2])) < few, bounded,
+            covered / bounded if bounded else math.nan, bias,
             share,
         )  # fmt: skip
         found.append(made)

@@ -15,9 +15,10 @@ HEAD = f"""# Audit
 `broken` counts campaigns whose true budget was below 0 at any episode. `at most` is the one-sided 95 % bound
 of Clopper and Pearson on that frequency, to be compared with `delta`; `by chance` the probability of as many
 or more if each campaign broke with probability delta. A group is `BROKEN` if that is below {ERROR:g} over the
-number of groups. `covered` is the share of {LEVEL:.0%} intervals that hold the true value, of those that are
-bounded at the end; `bias` the root mean square over worlds of the mean error in standard errors, about 1
-where there is none; `baseline` the share of baseline episodes.
+number of groups, and `too few` if even all of its campaigns could not have shown it. `covered` is the share
+of {LEVEL:.0%} intervals that hold the true value, of those that are bounded at the end; `bias` the root mean
+square over worlds of the mean error in standard errors, about 1 where there is none; `baseline` the share of
+baseline episodes.
 """
 
 
@@ -35,7 +36,7 @@ def cells(group: Group) -> tuple[str, ...]:
         "-" if math.isnan(group.covered) else f"{group.covered:.3f} of {group.bounded:,}",
         "-" if math.isnan(group.bias) else f"{group.bias:.2f}",
         f"{group.baseline:.1%}",
-        "BROKEN" if group.broken else "kept",
+        "BROKEN" if group.broken else "kept" if group.tellable else "too few",
     )
 
 
