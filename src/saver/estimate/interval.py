@@ -21,7 +21,7 @@ class Estimate:
             says nothing of its variance.
         interval: at the level asked for; unbounded while `covered` is below 1, because no data bound the
             mean of a pair that was never seen. Student's, hence approximate for rewards far from normal:
-            ten equal observations of a rare event look like certainty. Measured at level .95 on 255 worlds
+            ten equal observations of a rare event look like certainty. Measured at level .95 on 251 worlds
             (`saver audit --full`): .92 to .97 in each group for certainty equivalence, .93 for `saver-opt`
             where rewards are coins; down to .44 for importance weights, which are heavy-tailed.
         covered: the share of the total weight whose pairs have at least one sample.
