@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -337,3 +338,36 @@ def test_killed_at_random_moments_it_ends_as_if_it_had_not_been(tmp_path, words)
     for name in json.loads((tmp_path / "whole" / "manifest.json").read_text())["digests"]:
         assert (killed / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
     assert not list(killed.rglob("*.part"))
+
+
+def test_a_full_disk_is_said_before_anything_runs(tmp_path, monkeypatch):
+    import shutil
+
+    full = shutil.disk_usage(tmp_path)._replace(free=3_000_000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: full)
+    with pytest.raises(InvalidData, match="only 3 MB are free"):
+        runner.run(tmp_path / "new", SMALL)
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+def test_a_disk_that_fills_up_later_leaves_whole_files(tmp_path, monkeypatch):
+    """The third file cannot be written: what was written before stays, and the next run goes on."""
+    from saver.experiments import folder as module
+
+    whole, written = module.replacing, []
+
+    @contextmanager
+    def failing(path):
+        if path.suffix == ".csv" and len(written) >= 1:
+            raise OSError(28, "No space left on device")
+        written.append(path)
+        with whole(path) as partial:
+            yield partial
+
+    monkeypatch.setattr(module, "replacing", failing)
+    with pytest.raises(OSError, match="No space left"):
+        runner.run(tmp_path, SMALL)
+    monkeypatch.setattr(module, "replacing", whole)
+    runner.run(tmp_path, SMALL)
+    fresh = runner.run(tmp_path.with_name("fresh"), SMALL).path
+    assert (tmp_path / "table.csv").read_bytes() == (fresh / "table.csv").read_bytes()

@@ -14,6 +14,7 @@ import io
 import json
 import os
 import platform
+import shutil
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -26,6 +27,7 @@ from saver.errors import InvalidData
 
 Row = dict[str, str]
 MANIFEST, PARTS, LOCK = "manifest.json", "parts", ".lock"
+ROOM = 50_000_000  # bytes that results may need
 PACKAGES = ("numpy", "scipy", "numba", "matplotlib")
 TABLES = {
     "campaigns": "table.csv",
@@ -61,6 +63,11 @@ class Folder:
         folder = cls(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
+            if (free := shutil.disk_usage(path).free) < ROOM:
+                raise InvalidData(
+                    f"only {free / 1e6:.0f} MB are free at {path}, and {ROOM / 1e6:.0f} MB are needed; make "
+                    "room or give another --out"
+                )
             folder._seize()
             folder._prepare(settings, force)
         except OSError as cause:
