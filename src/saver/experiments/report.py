@@ -164,7 +164,8 @@ def _marked(text: str) -> str:
 
 
 def _settings(results: Results) -> str:
-    return json.dumps(results.folder.manifest(), indent=2, sort_keys=True)
+    said = {name: value for name, value in results.folder.manifest().items() if name != "digests"}
+    return json.dumps(said, indent=2, sort_keys=True)
 
 
 def _title(results: Results) -> str:
