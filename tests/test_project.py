@@ -81,7 +81,8 @@ def test_an_edit_of_a_watched_source_moves_the_cache_of_compiled_code(tmp_path):
     package = tmp_path / "saver"
     package.mkdir()
     (package / "__init__.py").write_text("")
-    (package / "_jit.py").write_text((ROOT / "src/saver/_jit.py").read_text())
+    for name in ("_jit.py", "_files.py"):
+        (package / name).write_text((ROOT / "src" / "saver" / name).read_text())
     (package / "callee.py").write_text("x = 1\n")
     home = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
     before = cache_folder(tmp_path, **home)

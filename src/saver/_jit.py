@@ -7,7 +7,6 @@ that hold nothing compiled and nothing that compiled code uses.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import tempfile
 from collections.abc import Callable
@@ -17,6 +16,8 @@ from typing import Any, TypeVar, cast
 
 import numba
 
+from saver._files import sources
+
 config: Any = numba.config
 PLAIN = {"scenarios", "theory", "experiments", "cli"}  # folders without compiled code
 F = TypeVar("F", bound=Callable[..., Any])
@@ -25,15 +26,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 @cache
 def cache_folder() -> str | None:
     """A writable folder named by a hash of the sources, or None: then every process compiles anew."""
-    digest = hashlib.sha256()
-    package = Path(__file__).parent
-    for path in sorted(package.rglob("*.py")):
-        if path.relative_to(package).parts[0] not in PLAIN:
-            digest.update(path.read_bytes())
     chosen = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
     try:
         home = Path(chosen) if chosen else Path.home() / ".cache"
-        folder = home / "saver-rl" / digest.hexdigest()[:16]
+        folder = home / "saver-rl" / sources(without=PLAIN)
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             return str(folder)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,14 +11,13 @@ import typer
 import saver
 from saver.cli import show
 from saver.collect import COLLECTORS
-from saver.collect.collectors import find_collector
 from saver.errors import InvalidProblem
 from saver.experiments import runner
 from saver.experiments.audit import CELLS, cells, summary
 from saver.experiments.catalogue import EXPERIMENTS, Experiment
 from saver.experiments.folder import Folder
 from saver.experiments.results import Results
-from saver.experiments.steps import LIMITS, limit_rows, visit_rows
+from saver.experiments.steps import LIMITS, VISITS, limit_rows, policies, visit_rows
 from saver.scenarios import SCENARIOS, find_scenario
 
 app = typer.Typer(
@@ -87,7 +85,7 @@ def audit(
     level = "full" if full else "quick"
     folder, groups = runner.audit(out, level=level, seed=seed, jobs=jobs, force=force, progress=True)
     if json:
-        show.plain([{key: _finite(value) for key, value in vars(group).items()} for group in groups])
+        show.plain([vars(group) for group in groups])
     else:
         show.table(CELLS, [cells(group) for group in groups])
         print(summary(groups))
@@ -124,8 +122,6 @@ def run(
     names = tuple(name.strip() for name in collectors.split(",") if name.strip())
     if not names:
         raise InvalidProblem("--collectors is empty; give names with commas between, such as saver-opt,saver")
-    for name in names:
-        find_collector(name)
     K = made.episodes if episodes is None else episodes
     experiment = Experiment(
         scenario, scenario.capitalize(), scenario, tuple(dict.fromkeys(names)), K, (runs,) * 3, "", options
@@ -183,11 +179,12 @@ def design(
     """
     made = find_scenario(scenario, **_options(alpha, None, more))
     with show.working("designing"):
-        limits, visits = list(limit_rows(made)), list(visit_rows(made))
+        compared = policies(made)
+        limits, visits = list(limit_rows(made, compared)), list(visit_rows(made, compared))
     if picture is not None:
         _draw(picture, made.name, visits)
     if json:
-        rows = [dict(zip(LIMITS, (_finite(cell) for cell in row), strict=True)) for row in limits]
+        rows = [dict(zip(LIMITS, row, strict=True)) for row in limits]
         show.plain({"designs": rows, "visits": [list(row[1:]) for row in visits]})
         return
     cells = [(row[1], f"{row[2]:.4g}", f"{row[3]:.4g}", f"{row[4]:.4g}", row[5]) for row in limits]
@@ -250,11 +247,8 @@ def _finish(folder: Folder, json: bool) -> None:
     if json:
         show.plain(
             {
-                "claims": [
-                    {**{key: _finite(value) for key, value in vars(claim).items()}, "verdict": claim.verdict}
-                    for claim in claims
-                ],
-                "numbers": [{key: _finite(value) for key, value in row.items()} for row in ends(results)],
+                "claims": [{**vars(claim), "verdict": claim.verdict} for claim in claims],
+                "numbers": ends(results),
                 "folder": str(folder.path),
             }
         )
@@ -276,7 +270,6 @@ def _one_of(quick: bool, full: bool) -> None:
 
 def _draw(picture: Path, name: str, visits: list[Any]) -> None:
     from saver.experiments.figures import draw_design
-    from saver.experiments.steps import VISITS
 
     kinds = (".png", ".pdf", ".svg")
     if picture.suffix.lower() not in kinds:
@@ -300,7 +293,3 @@ def _options(alpha: float | None, delta: float | None, more: list[str] | None) -
         if number is not None:
             options[name] = number
     return options
-
-
-def _finite(cell: Any) -> Any:
-    return None if isinstance(cell, float) and not math.isfinite(cell) else cell

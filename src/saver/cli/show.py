@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,8 +29,16 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], title: str = "") -
 
 
 def plain(data: Any) -> None:
-    """JSON on standard output."""
-    print(json.dumps(data, indent=2, allow_nan=False))
+    """JSON on standard output; null for numbers that it cannot say."""
+    print(json.dumps(_finite(data), indent=2, allow_nan=False))
+
+
+def _finite(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _finite(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_finite(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
 @contextmanager

@@ -284,10 +284,9 @@ class Campaign:
     def _check_bounds(self, c: Floats) -> None:
         """Refuse what the promise rules out: a slip of the unit would buy a budget that is not there."""
         promise = self.problem.constraint
-        slack = 0.0 if isinstance(promise, Bounded) else FAR * promise.scale
+        slack = 0.0 if isinstance(promise, Bounded) else FAR * promise.scale or math.inf
         low, high = promise.floor - slack, promise.ceiling + slack
-        outside = np.flatnonzero((c < low) | (c > high))
-        if len(outside) and (slack or isinstance(promise, Bounded)):
+        if len(outside := np.flatnonzero((c < low) | (c > high))):
             raise InvalidData(
                 f"constraints[{outside[0]}] is {checks.show(c[outside[0]])}, outside the declared bounds "
                 f"[{low:g}, {high:g}]; correct the value or declare wider bounds"

@@ -14,8 +14,8 @@ import numpy as np
 
 from saver.collect import COLLECTORS
 from saver.experiments.catalogue import EXPERIMENTS
-from saver.experiments.folder import Row, number
-from saver.experiments.results import Measured, Results
+from saver.experiments.folder import number
+from saver.experiments.results import Measured, Results, measurements
 
 HELD, FAILED, OPEN = "held", "did not hold", "cannot be told"
 MATCH = 1.1  # an error up to this multiple of another matches it
@@ -171,7 +171,7 @@ def _rates(results: Results) -> Iterator[Claim]:
         excess = Measured(K * (a.value - b.value), K * math.hypot(a.error, b.error))
         text = f"{_where(experiment)}: the regret of SaVeR against its oracle is gone before 1/n"
         yield _claim("paper", text, "K (MSE of SaVeR - MSE of the oracle)", excess, -math.inf, 0.0)
-    for rows in _measurements(results.table("rates")):
+    for rows in measurements(results.table("rates")):
         row, budgets = rows[0], [number(row, "episodes") for row in rows]
         safe, name = row["against"] == "safe", NAMES[row["collector"]]
         slow = not safe or row["collector"] == "saver"
@@ -213,11 +213,3 @@ def _where(experiment: str) -> str:
     asked = EXPERIMENTS[experiment]
     unit = "rounds" if asked.scenario in ("bandit", "movielens") else "episodes"
     return f"{asked.title}, {asked.episodes:,} {unit}"
-
-
-def _measurements(rows: list[Row]) -> list[list[Row]]:
-    """The rows of each measurement of a rate."""
-    groups: dict[tuple[str, str, str], list[Row]] = {}
-    for row in rows:
-        groups.setdefault((row["scenario"], row["collector"], row["against"]), []).append(row)
-    return list(groups.values())

@@ -21,7 +21,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import saver
 from saver._files import PARTIAL, replacing
 from saver.errors import InvalidData
 
@@ -70,13 +69,13 @@ class Folder:
                 )
             folder._seize()
             folder._prepare(settings, force)
-        except OSError as cause:
+        except BaseException as cause:
+            folder.release()
+            if not isinstance(cause, OSError):
+                raise
             raise InvalidData(
                 f"cannot write to {path}: {cause.strerror or cause}; give another --out"
             ) from None
-        except InvalidData:
-            folder.release()
-            raise
         return folder
 
     def _prepare(self, settings: dict[str, Any], force: bool) -> None:
@@ -248,14 +247,6 @@ def number(row: Row, column: str) -> float:
 
 def _cell(value: Any) -> str:
     return repr(float(value)) if isinstance(value, float) else str(value)
-
-
-def sources() -> str:
-    """A hash of the package, so that results of another version are not taken for this one's."""
-    package, digest = Path(saver.__file__).parent, hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 def _versions() -> dict[str, str]:

@@ -104,3 +104,11 @@ class Results:
         a, b = self.curve(experiment, one).last(), self.curve(experiment, other).last()
         value = a.value / b.value
         return Measured(value, value * math.hypot(a.error / a.value, b.error / b.value))
+
+
+def measurements(rows: list[Row]) -> list[list[Row]]:
+    """The rows of each measurement of a rate."""
+    groups: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row["scenario"], row["collector"], row["against"]), []).append(row)
+    return list(groups.values())

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from saver._files import sources
 from saver.collect import Campaign
 from saver.collect.collectors import find_collector
 from saver.engine.reference import knowledge_of
@@ -15,7 +16,7 @@ from saver.experiments import audit as auditing
 from saver.experiments import steps
 from saver.experiments.audit import Group
 from saver.experiments.catalogue import DESIGNS, EXPERIMENTS, LEVELS, RATES, Experiment
-from saver.experiments.folder import TABLES, Folder, sources
+from saver.experiments.folder import TABLES, Folder
 from saver.experiments.steps import Step
 from saver.scenarios import SCENARIOS, find_scenario
 

@@ -23,7 +23,7 @@ from saver.problem.checks import Floats
 from saver.problem.seeds import child_seed
 from saver.scenarios import find_scenario
 from saver.theory import regret_rate
-from saver.theory.parts import closed_policy
+from saver.theory.parts import closed_design
 from saver.theory.prediction import Forecast
 
 Tick = Callable[[float], None]
@@ -138,7 +138,9 @@ def prices() -> Step:
                 made = find_scenario(name, alpha=alpha)
                 problem, variance = made.problem, np.array(made.world.reward.variance)
                 free, safe = exact_pair(problem, variance, made.world.constraint.mean)
-                way = Forecast(made, made.episodes).way(closed_policy(problem, variance), None, safe=True)
+                way = Forecast(made, made.episodes).way(
+                    closed_design(problem, variance).policy, None, safe=True
+                )
                 yield name, alpha, safe.price, float(way.limit) / free.limit  # type: ignore[arg-type]
 
     return Step("prices", "prices", PRICE, 5.0, rows)
@@ -146,42 +148,57 @@ def prices() -> Step:
 
 def designs(scenario: Scenario) -> Step:
     """The expected visits of each design."""
-    return Step(f"design.{scenario.name}", "designs", VISITS, 0.2, lambda tick: visit_rows(scenario))
+    return Step(
+        f"design.{scenario.name}",
+        "designs",
+        VISITS,
+        0.2,
+        lambda tick: visit_rows(scenario, policies(scenario)),
+    )
 
 
-def visit_rows(scenario: Scenario) -> Iterator[tuple[str, str, int, int, float]]:
+Designs = dict[str, Floats]  # name -> policy
+
+
+def visit_rows(scenario: Scenario, compared: Designs) -> Iterator[tuple[str, str, int, int, float]]:
     """One row for each design, state and action."""
-    for name, policy in policies(scenario).items():
+    for name, policy in compared.items():
         for (s, a), d in np.ndenumerate(visits(scenario.problem.mdp, policy)):
             yield scenario.name, name, s, a, d
 
 
 def limits(scenario: Scenario) -> Step:
     """The limit of each design."""
-    return Step(f"limits.{scenario.name}", "limits", LIMITS, 0.2, lambda tick: limit_rows(scenario))
+    return Step(
+        f"limits.{scenario.name}",
+        "limits",
+        LIMITS,
+        0.2,
+        lambda tick: limit_rows(scenario, policies(scenario)),
+    )
 
 
-def limit_rows(scenario: Scenario) -> Iterator[tuple[str, str, float, float, float, str]]:
+def limit_rows(scenario: Scenario, compared: Designs) -> Iterator[tuple[str, str, float, float, float, str]]:
     """One row for each design, in units of one episode."""
     problem, variance = scenario.problem, scenario.world.reward.variance
-    for name, policy in policies(scenario).items():
+    for name, policy in compared.items():
         found = design.limit(problem.mdp, problem.target, variance, policy)
         earned = scenario.world.constraint_value(policy)
         safe = "yes" if earned >= problem.required * (1 - 1e-9) else "no"
         yield scenario.name, name, found, earned, problem.required, safe
 
 
-def policies(scenario: Scenario) -> dict[str, Floats]:
+def policies(scenario: Scenario) -> Designs:
     """The designs that are compared."""
     problem, variance = scenario.problem, np.array(scenario.world.reward.variance)
     free, safe = exact_pair(problem, variance, scenario.world.constraint.mean)
     found = {"target": problem.target}
     if design.is_tree(problem.mdp):
-        found["tree"] = closed_policy(problem, variance)
+        found["tree"] = closed_design(problem, variance).policy
     else:
         if problem.target.ndim == 2:
             found["dag"] = design.dag(problem.mdp, problem.target, variance).policy
-        found["dag by step"] = closed_policy(problem, variance)
+        found["dag by step"] = closed_design(problem, variance).policy
     return {**found, "exact": free.policy, "exact safe": safe.policy}
 
 

@@ -55,5 +55,5 @@ CITATION = """@inproceedings{saver2024,
 STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}
 img{max-width:100%}figure{margin:2rem 0}figcaption{color:#555;font-size:.9rem}table{border-collapse:collapse}
 td,th{padding:.3rem .6rem;border-bottom:1px solid #ddd;text-align:left;vertical-align:top;font-size:.9rem}
-td.n{text-align:right;white-space:nowrap}.held{color:#00693e}.did{color:#a02020;font-weight:600}
+.held{color:#00693e}.did{color:#a02020;font-weight:600}
 .cannot{color:#777}pre{background:#f5f5f5;padding:1rem;overflow:auto}"""

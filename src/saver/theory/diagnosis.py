@@ -16,7 +16,7 @@ from saver.problem.checks import Floats
 from saver.problem.statement import Problem, Scenario
 from saver.theory.bounds import SMALLEST_DEVIATION, Bounds, bounds, sizes_of
 from saver.theory.hardness import Hardness, hardness
-from saver.theory.parts import Nodewise, Number, Undefined, closed_policy, nodewise, per_state
+from saver.theory.parts import Nodewise, Number, Undefined, closed_design, nodewise, per_state
 from saver.theory.prediction import Forecast, Way
 from saver.theory.tractability import Tractability, tractability
 from saver.theory.verdict import Verdict, judge, remarks, unattainable
@@ -91,8 +91,8 @@ def diagnose(
     n = K * problem.mdp.horizon
     variance = np.array(check_variance(problem.mdp, world.reward.variance))
     mean = np.array(world.constraint.mean)
-    at = nodewise(problem, variance)
-    design = closed_policy(problem, variance)
+    closed = closed_design(problem, variance)
+    at, design = nodewise(problem, closed), closed.policy
     root = float(np.sum(problem.mdp.start[at.state] * at.spread**2 * (at.step == 0)))
     forecast = Forecast(scenario, K)
     free, safe = _exact(problem, variance, mean, seconds)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from saver.design import dag, is_tree, tree
+from saver.design import Design, dag, is_tree, tree
 from saver.design.flows import Nodes
 from saver.problem.bellman import by_step
 from saver.problem.checks import Bools, Floats, Ints
@@ -37,42 +37,43 @@ class Nodewise(NamedTuple):
     target: Floats  # [nodes, A]
     baseline: Floats  # [nodes, A]
     allowed: Bools  # [nodes, A]
+    tree: bool  # whether the model is one
 
 
-def nodewise(problem: Problem, variance: Floats) -> Nodewise:
+def closed_design(problem: Problem, variance: Floats) -> Design:
+    """b_* and M: those of a tree, or Algorithm 2's by step."""
+    if is_tree(problem.mdp):
+        return tree(problem.mdp, problem.target, variance)
+    return dag(problem.mdp, problem.target, variance, time_indexed=True)
+
+
+def nodewise(problem: Problem, design: Design) -> Nodewise:
     """Everything at the nodes, from the design that the paper has for this kind of model."""
     mdp, nodes = problem.mdp, Nodes.of(problem.mdp)
     step, state = nodes.step, nodes.state
-    if is_tree(mdp):
-        design = tree(mdp, problem.target, variance)
-        spread, policy = design.spread[state], design.policy[state]
-    else:
-        design = dag(mdp, problem.target, variance, time_indexed=True)
-        spread, policy = design.spread[step, state], design.policy[step, state]
+    at = (state,) if design.spread.ndim == 1 else (step, state)
     target, baseline = by_step(mdp, problem.target)[step, state], by_step(mdp, problem.baseline)[step, state]
-    return Nodewise(step, state, spread, policy, target, baseline, mdp.available[state])
-
-
-def closed_policy(problem: Problem, variance: Floats) -> Floats:
-    """b_* as a policy: tree, or dag by step."""
-    if is_tree(problem.mdp):
-        return tree(problem.mdp, problem.target, variance).policy
-    return dag(problem.mdp, problem.target, variance, time_indexed=True).policy
+    return Nodewise(
+        step,
+        state,
+        design.spread[at],
+        design.policy[at],
+        target,
+        baseline,
+        mdp.available[state],
+        len(at) == 1,
+    )
 
 
 def per_state(problem: Problem, at: Nodewise, values: Floats) -> Floats:
     """Node values as [S] on a tree, [L, S] on a graph; NaN where no behaviour can be."""
     mdp = problem.mdp
-    table = np.full((mdp.horizon, mdp.states), np.nan)
-    table[at.step, at.state] = values
-    if not is_tree(mdp):
-        return table
-    flat = np.full(mdp.states, np.nan)
-    flat[at.state] = values
-    return flat
+    table = np.full(mdp.states if at.tree else (mdp.horizon, mdp.states), np.nan)
+    table[at.state if at.tree else (at.step, at.state)] = values
+    return table
 
 
 def label(problem: Problem, at: Nodewise, node: int) -> str:
     """How messages call a node."""
     name = problem.mdp.state_label(int(at.state[node]))
-    return name if is_tree(problem.mdp) else f"{name} at step {at.step[node]}"
+    return name if at.tree else f"{name} at step {at.step[node]}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from saver.design.closed import going_on
 from saver.design.exact import ExactDesign
 from saver.problem.checks import Floats
 from saver.problem.laws import Bernoulli
@@ -144,8 +145,7 @@ def remarks(scenario: Scenario) -> tuple[str, ...]:
                 else "the promise is about the smaller number and void for what the baseline earns"
             )
         )
-    ends = np.isin(np.arange(mdp.states), mdp.terminal)
-    met = mdp.available & (mdp.reachable & ~ends)[:, None]
+    met = mdp.available & mdp.reachable[:, None]
     means, deviations = world.constraint.mean[met], np.sqrt(world.constraint.variance[met])
     slack = CLOSE * max(1.0, abs(promise.floor), abs(promise.ceiling))
     if means.min() < promise.floor - slack or means.max() > promise.ceiling + slack:
@@ -165,7 +165,7 @@ def remarks(scenario: Scenario) -> tuple[str, ...]:
         )
     if abs(world.mdp.transitions - mdp.transitions).max() > 0 or np.any(world.mdp.start != mdp.start):
         found.append("the world's transitions or start differ from the problem's model: the promise is void")
-    if len(lost := np.flatnonzero(~mdp.reachable & ~ends)):
+    if len(lost := np.setdiff1d(going_on(mdp), np.flatnonzero(mdp.reachable))):
         names = ", ".join(mdp.state_label(int(s)) for s in lost[:3]) + (", ..." if len(lost) > 3 else "")
         found.append(
             f"M(s) and H*(2)(s) are not defined in {len(lost)} of {mdp.states} states, because no behaviour "

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from saver.experiments.catalogue import EXPERIMENTS
-from saver.experiments.figures.style import GREY, SCENARIOS, label_lines, look
+from saver.experiments.figures.style import GREY, SCENARIOS, Look, label_lines, look
 from saver.experiments.folder import Row, number
-from saver.experiments.results import Results
+from saver.experiments.results import Results, measurements
+from saver.problem.checks import Floats
 
 FIRST = 0.04  # of a campaign that is left out on the left, where errors are of another size
 BAND = 0.25  # opacity
@@ -33,9 +34,8 @@ def errors(axes: Any, results: Results, experiment: str, collectors: list[str]) 
         shown = (k >= FIRST * k[-1]) & (mse > 0)
         if not shown[-1]:
             continue  # nothing to draw on a log axis
-        axes.plot(k[shown], mse[shown], color=style.colour, ls=style.dashes, lw=style.width)
-        low, high = np.maximum(mse - spread, mse / 10)[shown], (mse + spread)[shown]
-        axes.fill_between(k[shown], low, high, color=style.colour, alpha=BAND, lw=0)
+        low = np.maximum(mse - spread, mse / 10)
+        _band(axes, style, k[shown], mse[shown], low[shown], (mse + spread)[shown])
         ends.append((style.name, float(mse[-1]), style.colour))
     first = results.curve(experiment, collectors[0])
     k = first.episode[first.episode >= FIRST * first.episode[-1]]
@@ -63,10 +63,7 @@ def efficiency(axes: Any, results: Results, experiment: str, collectors: list[st
         k, (mse, spread) = curve.episode, curve.mse
         ratio, half = k * mse / limit, k * spread / limit
         shown = k >= FIRST * k[-1]
-        axes.plot(k[shown], ratio[shown], color=style.colour, ls=style.dashes, lw=style.width)
-        axes.fill_between(
-            k[shown], (ratio - half)[shown], (ratio + half)[shown], color=style.colour, alpha=BAND, lw=0
-        )
+        _band(axes, style, k[shown], ratio[shown], (ratio - half)[shown], (ratio + half)[shown])
         ends.append((style.name, float(ratio[-1]), style.colour))
         top = max(top, float((ratio + half)[shown].max()))
     axes.axhline(1.0, color=GREY, ls=(0, (1.5, 1)), lw=0.9)
@@ -84,8 +81,7 @@ def violations(axes: Any, results: Results, experiment: str, collectors: list[st
     for name in collectors:
         curve, style = results.curve(experiment, name), look(name)
         k, mean, spread = curve.episode, curve.column("violation"), curve.column("violation_se")
-        axes.plot(k, mean, color=style.colour, ls=style.dashes, lw=style.width)
-        axes.fill_between(k, mean - spread, mean + spread, color=style.colour, alpha=BAND, lw=0)
+        _band(axes, style, k, mean, mean - spread, mean + spread)
         ends.append((style.name, float(mean[-1]), style.colour))
     bottom, top = axes.get_ylim()
     top = max(top, -0.06 * bottom)
@@ -100,9 +96,8 @@ def violations(axes: Any, results: Results, experiment: str, collectors: list[st
 def regrets(axes: Any, rows: list[Row]) -> None:
     """The regret over the number of episodes, with the fitted power laws."""
     ends: list[tuple[str, float, str]] = []
-    for key in dict.fromkeys((row["scenario"], row["collector"], row["against"]) for row in rows):
-        chosen = [row for row in rows if (row["scenario"], row["collector"], row["against"]) == key]
-        style = look(key[1])
+    for chosen in measurements(rows):
+        style = look(chosen[0]["collector"])
         K, y, se = (np.array([number(r, c) for r in chosen]) for c in ("episodes", "regret", "regret_se"))
         exponent = number(chosen[0], "exponent")
         mark = MARKS[len(ends) % len(MARKS)]
@@ -131,6 +126,12 @@ def prices(axes: Any, rows: list[Row], column: str) -> None:
     axes.axvline(0.25, color=GREY, lw=0.6, ls=(0, (1, 2)))
     _plain_ticks(axes.yaxis, 60)
     axes.set_xlabel("risk alpha")
+
+
+def _band(axes: Any, style: Look, k: Floats, middle: Floats, low: Floats, high: Floats) -> None:
+    """A line with what it may be off by."""
+    axes.plot(k, middle, color=style.colour, ls=style.dashes, lw=style.width)
+    axes.fill_between(k, low, high, color=style.colour, alpha=BAND, lw=0)
 
 
 def _episodes(axes: Any) -> None:

@@ -13,17 +13,7 @@ from saver.experiments.figures.pictures import designs_picture
 from saver.experiments.figures.style import COLUMN, PAGE, SCENARIOS, figure, save
 from saver.experiments.results import Results
 
-PANEL = (
-    "saver-opt",
-    "saver",
-    "saver-paper",
-    "safe-oracle",
-    "safe-on-policy",
-    "sepec",
-)  # in the figures of many panels
 GROUPS = ("paper", "long")
-
-
 Drawing = tuple[str, Callable[[], list[Path]]]
 
 
@@ -52,7 +42,7 @@ def _panels(results: Results, names: list[str], folder: Path, group: str) -> lis
     """Two rows, like the paper's Figures 1 and 2."""
     with figure(2, len(names), PAGE * 1.12, 4.2) as (made, axes):
         for i, name in enumerate(names):
-            collectors = [c for c in results.collectors(name) if c in PANEL]
+            collectors = results.collectors(name)
             curves.errors(axes[0, i], results, name, collectors)
             curves.violations(axes[1, i], results, name, collectors)
             axes[0, i].set_title(curves.title_of(results, name))
