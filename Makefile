@@ -4,13 +4,14 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help reproduce test audit coverage numbers bench format clean
+.PHONY: help reproduce test audit coverage golden numbers bench format clean
 
 help:
 	@echo "make reproduce   the paper's experiments: claims printed, figures and report in results/"
 	@echo "make test        format check, lint, types, tests"
 	@echo "make audit       how often the promise breaks, in results-audit/; saver audit --full for more"
 	@echo "make coverage    lines of src/ that the tests run, kernels without the compiler; half an hour"
+	@echo "make golden      write anew the numbers that equal seeds must give; says which rows changed"
 	@echo "make numbers     every collector on every scenario, written to benchmarks/results/numbers.md"
 	@echo "make bench       timing tables, written to benchmarks/results/"
 	@echo "make format      rewrite the sources in the house format"
@@ -42,6 +43,9 @@ coverage: $(READY)
 	$(BIN)/coverage run -m pytest -n 2 --dist worksteal -q
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --sort=cover --fail-under=95
+
+golden: $(READY)
+	$(BIN)/python tests/golden.py
 
 numbers: $(READY)
 	$(BIN)/python benchmarks/run.py numbers

@@ -1,0 +1,100 @@
+"""Numbers that equal seeds must go on giving, for every scenario with every collector.
+
+`python tests/golden.py` (make golden) writes them anew and says which rows changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+
+from saver import COLLECTORS, SCENARIOS, Campaign, Collector, Knowledge, Player, simulate
+
+FILE = Path(__file__).parent / "data" / "golden.json"
+FIELDS = ("estimates", "stderr", "freedom", "budget", "ledger", "baseline_share", "conditional_mse")
+DIGITS = 9
+NEVER = ("saver-paper", "on-policy", "uniform", "baseline")  # collectors whose rows never change
+OUT = 7  # trials at once
+
+
+def rows():
+    """The names of all rows."""
+    cells = [
+        (scenario, collector)
+        for scenario in SCENARIOS
+        for collector in COLLECTORS
+        if COLLECTORS[collector].design != "sepec" or scenario not in ("tree", "gridworld")
+    ]
+    return [f"{kind} {s} {c}" for s, c in cells for kind in ("simulate", "ask")]
+
+
+def measure(row):
+    """One row: a few numbers to read, and a hash of all."""
+    kind, scenario, collector = row.split()
+    return (_simulated if kind == "simulate" else _asked)(SCENARIOS[scenario](), collector)
+
+
+def _simulated(scenario, collector):
+    found = simulate(scenario, collector, episodes=300, runs=2, seed=7, checkpoints=[20, 150])
+    values = np.concatenate([*(getattr(found, name).ravel() for name in FIELDS), found.worst_budget])
+    read = {name: _short(getattr(found, name)[0, -1]) for name in ("estimates", "budget", "baseline_share")}
+    return {**read, "hash": digest(values)}
+
+
+def _asked(scenario, collector: str):
+    """Seven trials out at once, told in an order drawn at random; every ninth is abandoned."""
+    recipe, rng = COLLECTORS[collector], np.random.default_rng(3)
+    campaign = Campaign(scenario.problem, recipe, 80, knowledge=_known(scenario, recipe), seed=5)
+    player, waiting, values = Player(scenario.world, 11), [], []
+    for _ in range(80):
+        trial = campaign.ask()
+        waiting.append((trial, player.run(trial)))
+        values += [
+            ("explore", "design", "baseline", "earn").index(trial.kind),
+            *map(float, list(waiting[-1][1])[1]),
+        ]
+        if len(waiting) == OUT:
+            told, episode = waiting.pop(int(rng.integers(OUT)))
+            if told.number % 9 == 0:
+                campaign.abandon(told)
+            else:
+                campaign.tell(told, *episode)
+        values += [campaign.believed, campaign.budget.plugin]
+    found = campaign.estimate()
+    values += [found.value, found.stderr, found.covered]
+    return {"estimate": _short(found.value), "believed": _short(campaign.believed), "hash": digest(values)}
+
+
+def _known(scenario, recipe: Collector) -> Knowledge:
+    world = scenario.world
+    truth = {
+        "mean": world.reward.mean, "variance": world.reward.variance, "constraint_mean": world.constraint.mean
+    }  # fmt: skip
+    return Knowledge(**{name: truth[name] for name in recipe.knows})
+
+
+def _short(value) -> str:
+    return f"{float(value):.{DIGITS}g}"
+
+
+def digest(values) -> str:
+    """A hash of the numbers, each rounded to nine digits; what is as good as 0 is 0."""
+    text = " ".join(_short(0.0 if abs(v) < 1e-12 else v) for v in map(float, values))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def main():
+    before = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
+    now = {row: measure(row) for row in rows()}
+    changed = [row for row in before if now.get(row) != before[row]]
+    if wrong := [row for row in changed if row.split()[2] in NEVER]:
+        raise SystemExit(f"these never change, but did: {', '.join(wrong)}; nothing was written")
+    FILE.write_text(json.dumps(now, indent=1) + "\n", encoding="utf-8")
+    print(f"{len(now)} rows, {len(changed)} changed", *changed, sep="\n  ")
+
+
+if __name__ == "__main__":
+    main()
