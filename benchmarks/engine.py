@@ -64,7 +64,7 @@ def steps_of_grid(scenario: Scenario) -> float:
         trial = campaign.ask()
         told = player.run(trial)
         campaign.tell(trial, *told)
-        taken += len(told[0])
+        taken += len(told)
     return taken / 300 / scenario.problem.mdp.horizon
 
 

@@ -4,13 +4,15 @@ A problem is stated -> a design says how often to visit each (state, action) -> 
 be afforded -> a collector turns both into episodes -> an estimate comes out.
 """
 
-from saver import design, errors, estimate, problem, scenarios, theory
+from saver import design, errors, estimate, problem, safety, scenarios, theory
 from saver.collect import COLLECTORS, Campaign, Collector, Knowledge, Statistics, Trial
-from saver.engine import Player, Runs, simulate
+from saver.engine import Runs, simulate
 from saver.problem import (
+    END,
     Bernoulli,
     Bounded,
     Empirical,
+    Episode,
     Gaussian,
     Mdp,
     Problem,
@@ -18,13 +20,16 @@ from saver.problem import (
     SubGaussian,
     World,
 )
+from saver.problem.files import load, save
 from saver.scenarios import SCENARIOS
+from saver.simulator import Player
 from saver.theory import Diagnosis, diagnose
 
 __version__ = "0.1.0"
 
 __all__ = [
     "COLLECTORS",
+    "END",
     "SCENARIOS",
     "Bernoulli",
     "Bounded",
@@ -32,6 +37,7 @@ __all__ = [
     "Collector",
     "Diagnosis",
     "Empirical",
+    "Episode",
     "Gaussian",
     "Knowledge",
     "Mdp",
@@ -47,7 +53,10 @@ __all__ = [
     "diagnose",
     "errors",
     "estimate",
+    "load",
     "problem",
+    "safety",
+    "save",
     "scenarios",
     "simulate",
     "theory",

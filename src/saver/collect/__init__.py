@@ -3,6 +3,7 @@
 from saver.collect.campaign import Budget, Campaign
 from saver.collect.collectors import COLLECTORS, Collector
 from saver.collect.knowledge import Knowledge, Statistics
+from saver.collect.setup import Setup
 from saver.collect.trial import Trial
 
-__all__ = ["COLLECTORS", "Budget", "Campaign", "Collector", "Knowledge", "Statistics", "Trial"]
+__all__ = ["COLLECTORS", "Budget", "Campaign", "Collector", "Knowledge", "Setup", "Statistics", "Trial"]

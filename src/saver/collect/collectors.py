@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -9,16 +10,18 @@ from typing import Any
 from saver.errors import InvalidProblem, no_such
 from saver.estimate import ESTIMATORS
 from saver.problem import checks
-from saver.safety import GATES
+from saver.problem.codec import pack, portable
+from saver.safety import GATES, LEDGERS
 
+OWN = "own"  # what stands for a design that is a function
 DESIGNS = ("target", "closed", "printed", "exact", "sepec", "uniform", "baseline")
 EXPLORATIONS = ("uniform", "coverage", "none")
-LEDGERS = ("paper", "latest", "plugin", "certified", "none")
 TRACKERS = ("designed", "all", "sample")
 KNOWLEDGE = ("mean", "variance", "constraint_mean")
 SIDE_INFORMATION = ("none", "pilot", "known")
 
 
+@portable("collector")
 @dataclass(frozen=True)
 class Collector:
     """How data are collected.
@@ -30,7 +33,8 @@ class Collector:
         knows: which of "mean", "variance", "constraint_mean" the design is told; it gets nothing else.
         explore: what the first sqrt(episodes) non-baseline episodes play: "uniform" or "coverage" (in turn
             where a tracked design meets a deterministic start and transitions, else at random) or "none".
-        ledger: what is believed about safety: "certified", "latest", "plugin", "paper" or "none".
+        ledger: what is believed about safety: a name in `saver.safety.LEDGERS` ("certified", "latest",
+            "plugin", "paper") or "none".
         gate: "prospective", "retrospective" or "none".
         track: "designed" follows the design by argmax b / T over designed visits, "all" over all visits (the
             paper's), "sample" draws from it.
@@ -64,7 +68,7 @@ class Collector:
             _one_of("design", self.design, DESIGNS)
         for name, known in (
             ("explore", EXPLORATIONS),
-            ("ledger", LEDGERS),
+            ("ledger", (*LEDGERS, "none")),
             ("gate", (*GATES, "none")),
             ("track", TRACKERS),
             ("estimate", ESTIMATORS),
@@ -105,7 +109,14 @@ class Collector:
     @property
     def promises(self) -> bool:
         """Whether the safety promise holds with probability 1 - delta."""
-        return self.ledger == "certified" and self.gate == "prospective"
+        known = LEDGERS.get(self.ledger)
+        return known is not None and known.certifies and self.gate == "prospective"
+
+    def described(self) -> dict[str, Any]:
+        """Plain data; a design that is a function counts as such, whatever it does."""
+        if not callable(self.design):
+            return dict(pack(self))
+        return {**pack(dataclasses.replace(self, design="target")), "design": OWN}
 
 
 def _one_of(name: str, value: Any, known: tuple[str, ...]) -> None:

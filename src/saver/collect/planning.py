@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,7 +27,14 @@ QUARTER = 0.25
 ROOM = 1e-3  # kept below the best value that is believed attainable
 
 
-class Drawing:
+class Designed(NamedTuple):
+    """A design, [S, A], or [L, S, A] where it depends on the step, and where the next solve may start."""
+
+    policy: Floats
+    warm: Any = None
+
+
+class Designer:
     """Turns statistics into a design; keeps what does not change between plans."""
 
     def __init__(self, problem: Problem, collector: Collector, episodes: int) -> None:
@@ -59,8 +66,13 @@ class Drawing:
         """Whether the design is told what the ledger can afford."""
         return self.collector.design == "exact" and self.collector.promises
 
-    def draw(self, statistics: Statistics, variance: Floats, paced: float) -> Floats:
-        """The design: [S, A], or [L, S, A] where it depends on the step. `paced` is for the exact one."""
+    def design(self, statistics: Statistics, variance: Floats, paced: float, warm: Any = None) -> Designed:
+        """The design for what is believed; `paced` and `warm`, where the last solve ended, if it is exact."""
+        if self.collector.design == "exact":
+            return self._exact(statistics, variance, paced, warm)
+        return Designed(self._closed(statistics, variance))
+
+    def _closed(self, statistics: Statistics, variance: Floats) -> Floats:
         problem, design = self.problem, self.collector.design
         if callable(design):
             made = checks.policy(problem.mdp, design(statistics), "the policy that the design returned")
@@ -69,8 +81,6 @@ class Drawing:
             return tree(problem.mdp, problem.target, variance).policy
         if design in ("closed", "printed"):
             return dag(problem.mdp, problem.target, variance, time_indexed=design == "closed").policy
-        if design == "exact":
-            return self._exact(statistics, variance, paced)
         if design == "sepec":
             return self._sepec(statistics, variance)
         named: dict[str, Floats] = {
@@ -80,7 +90,7 @@ class Drawing:
         }
         return named[design]
 
-    def _exact(self, statistics: Statistics, variance: Floats, paced: float) -> Floats:
+    def _exact(self, statistics: Statistics, variance: Floats, paced: float, warm: Any) -> Designed:
         """The exact safe design for what is believed; as safe as can be where nothing reaches the bound."""
         assert self.planner is not None
         mean, w = statistics.constraint_mean, self.weights**2 * variance
@@ -89,11 +99,12 @@ class Drawing:
             policy[only] = one_row(
                 w[only], np.array(mean[only]), self.allowed[only], self.problem.required, paced
             )
-            return policy
-        top = self.planner.best_value(mean)
-        required = attainable(self.problem.required, paced, top)
-        plan = self.planner.solve(w, mean, required, tolerance=REPLAN_GAP, iterations=3000)
-        return self.planner.unroll(plan)[0]
+            return Designed(policy)
+        planner = copy.copy(self.planner)  # solves of several campaigns may run at once
+        planner.last = warm
+        required = attainable(self.problem.required, paced, planner.best_value(mean))
+        plan = planner.solve(w, mean, required, tolerance=REPLAN_GAP, iterations=3000)
+        return Designed(planner.unroll(plan)[0], planner.last)
 
     def _check_sepec(self) -> None:
         mdp = self.problem.mdp
@@ -120,23 +131,6 @@ class Drawing:
         moment, allowed = variance[0] + statistics.mean[0] ** 2, self.allowed[0]
         required = attainable(problem.required, problem.required, float(mean[0][allowed].max()))
         return with_side_information(target, moment, mean[0], required, allowed)[None]
-
-    def fresh(self) -> Drawing:
-        """The same for another campaign, which starts its solves anew."""
-        other = copy.copy(self)
-        if self.planner is not None:
-            other.planner = copy.copy(self.planner)
-            other.planner.last = None
-        return other
-
-    def state(self) -> list[Any] | None:
-        """Plain data: where the next solve would start."""
-        return None if self.planner is None or self.planner.last is None else self.planner.last.tolist()
-
-    def load(self, state: list[Any] | None) -> None:
-        """Back from plain data."""
-        if self.planner is not None and state is not None:
-            self.planner.last = np.array(state)
 
 
 @jit

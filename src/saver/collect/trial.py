@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from saver.errors import InvalidData
 from saver.problem import checks
 from saver.problem.checks import Floats
+from saver.safety.policies import Policy
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,33 +19,40 @@ class Trial:
     Attributes:
         number: from 1, in order of asking.
         kind: "explore", "design" or "baseline".
-        policy: what `act` follows, [S, A] or [L, S, A].
+        follows: what `act` follows, where some behaviour can be.
         draws: one uniform number for each step, or None where the policy leaves nothing to chance.
-        horizon: the largest number of steps.
     """
 
     number: int
     kind: str
-    policy: Floats
+    follows: Policy
     draws: Floats | None
-    horizon: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "policy", checks.frozen(self.policy))
         if self.draws is not None:
             object.__setattr__(self, "draws", checks.frozen(self.draws))
 
+    @property
+    def policy(self) -> Floats:
+        """What `act` follows, [S, A] or [L, S, A]."""
+        return self.follows.table()
+
+    @property
+    def horizon(self) -> int:
+        """The largest number of steps."""
+        return self.follows.grid.mdp.horizon
+
     def row(self, step: int, state: int) -> Floats:
         """The probabilities of the actions at this step in this state."""
-        result: Floats = self.policy[state] if self.policy.ndim == 2 else self.policy[step, state]
-        return result
+        return self.follows.row(step, state)
 
     def act(self, step: int, state: int) -> int:
         """The action to take; asked again it answers the same."""
-        for name, value, count in (("step", step, self.horizon), ("state", state, self.policy.shape[-2])):
+        mdp = self.follows.grid.mdp
+        for name, value, count in (("step", step, mdp.horizon), ("state", state, mdp.states)):
             if not isinstance(value, int | np.integer) or not 0 <= value < count:
                 raise InvalidData(f"{name} is {value!r}; it must be from 0 to {count - 1}")
-        row = self.row(step, state)
+        row = self.follows.row(step, state)
         if self.draws is None:
             return int(np.argmax(row))
         reached = int(np.searchsorted(np.cumsum(row), self.draws[step], side="right"))
@@ -53,29 +60,11 @@ class Trial:
             reached = int(np.flatnonzero(row)[-1])
         return reached
 
-    def state(self) -> dict[str, Any]:
-        """Plain data."""
-        draws = None if self.draws is None else self.draws.tolist()
-        return {
-            "number": self.number,
-            "kind": self.kind,
-            "policy": self.policy.tolist(),
-            "draws": draws,
-            "horizon": self.horizon,
-        }
-
-    @classmethod
-    def load(cls, state: dict[str, Any]) -> Trial:
-        """Back from plain data."""
-        draws = None if state["draws"] is None else np.array(state["draws"])
-        policy = np.array(state["policy"])
-        return cls(state["number"], state["kind"], policy, draws, state["horizon"])
-
     def same_as(self, other: Trial) -> bool:
         """Whether both are the same trial, perhaps after a restart."""
         return (
             (self.number, self.kind) == (other.number, other.kind)
-            and np.array_equal(self.policy, other.policy)
+            and self.follows.key == other.follows.key
             and (self.draws is None) == (other.draws is None)
             and (self.draws is None or np.array_equal(self.draws, other.draws))  # type: ignore[arg-type]
         )

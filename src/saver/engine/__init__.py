@@ -1,7 +1,6 @@
 """Engines that run many campaigns in a simulated world."""
 
-from saver.engine.reference import Player
 from saver.engine.runs import Runs
 from saver.engine.simulate import simulate
 
-__all__ = ["Player", "Runs", "simulate"]
+__all__ = ["Runs", "simulate"]

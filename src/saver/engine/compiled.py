@@ -15,15 +15,17 @@ import numpy as np
 from scipy import sparse
 
 from saver._jit import cache_folder
-from saver.collect import Campaign, Collector
-from saver.collect.belief import believed_variance
+from saver.collect import Collector, Setup
+from saver.collect.apply import plan_of
+from saver.collect.decide import new_plan
 from saver.collect.knowledge import Statistics
 from saver.collect.planning import next_plan
+from saver.collect.state import State
 from saver.engine import kernel, state
 from saver.engine.earning import flush, pace
 from saver.engine.layout import ESTIMATED, OUTSIDE, RANDOM, lay_rules, lay_scene, lay_sheets, rows_of
 from saver.engine.parts import rate_all
-from saver.engine.reference import RECORDED, Truth, knowledge_of, run_once
+from saver.engine.reference import RECORDED, run_once
 from saver.engine.state import CONSTRAINT, COUNT, MEAN, SQUARES, Out, Tracker, new_run
 from saver.engine.streams import stream
 from saver.errors import SaverError
@@ -33,7 +35,8 @@ from saver.problem.bellman import by_step
 from saver.problem.checks import Floats, Ints
 from saver.problem.moments import Moments
 from saver.problem.seeds import child_seed
-from saver.problem.statement import Scenario
+from saver.problem.world import Scenario
+from saver.simulator import Truth, knowledge_of
 
 STEPS, MANY = 2_000_000, 64  # steps and runs of one batch
 
@@ -53,23 +56,21 @@ class Setting:
         self.seed = child_seed(seed)
         problem = scenario.problem
         known = knowledge_of(scenario, collector)
-        self.campaign = campaign = Campaign(problem, collector, episodes, knowledge=known, seed=seed)
-        drawing, stage = campaign._drawing, campaign._stage
-        design = problem.mdp.uniform
-        if drawing.fixed:
-            design = campaign._planned(1)
-        elif collector.design == "closed" and not drawing.is_tree:
+        self.setup = setup = Setup(problem, collector, episodes, known)
+        stage, explore, design = setup.stage, setup.exploration().table(), problem.mdp.uniform
+        if setup.designer.fixed:
+            design = plan_of(setup, new_plan(setup, State.begin(setup))).table()
+        elif collector.design == "closed" and not setup.designer.is_tree:
             design = by_step(problem.mdp, design)
-        explore = problem.mdp.uniform if campaign._explore_design is None else campaign._explore_design
-        self.scene, laws = lay_scene(scenario, campaign)
-        self.rules = rules = lay_rules(campaign, truth, self.scene, laws, design)
+        self.scene, laws = lay_scene(scenario, setup)
+        self.rules = rules = lay_rules(setup, scenario, truth, self.scene, laws, (explore, design))
         draws_explore = rules.explorations > 0 and not rules.explore_tracked
         self.policies = (
             explore if draws_explore else problem.baseline,
             problem.baseline if rules.tracked else design,
             problem.baseline,
         )
-        self.sheets = lay_sheets(campaign, truth, self.policies)
+        self.sheets = lay_sheets(setup, truth, self.policies)
         self.acts = bool(self.sheets.flags[:, RANDOM].any()) or (rules.plan == OUTSIDE and not rules.tracked)
         steps = episodes * problem.mdp.horizon
         alone = rules.plan != OUTSIDE and rules.estimate != ESTIMATED  # the loop needs no help
@@ -91,12 +92,12 @@ class Worker:
         self.setting, self.stop = setting, stop
         self.run = new_run(setting.scene, setting.rules, setting.rows, stop)
         self.most = max(1, STEPS // len(setting.scene.factor))
-        self.sheets, self.drawing = setting.sheets, setting.campaign._drawing
+        self.sheets, self.warm = setting.sheets, None
 
     def play(self, rows: range, out: Out, worst: Floats) -> None:
         """These runs from the beginning; `out` and `worst` have one row for each."""
         s = self.setting
-        self.sheets, self.drawing = s.sheets, s.campaign._drawing.fresh()
+        self.sheets, self.warm = s.sheets, None
         acting, world = s.streams(rows)
         if s.batch:
             done = kernel.play_all(s.scene, s.rules, s.sheets, self.run, out, acting, world, worst)
@@ -133,22 +134,22 @@ class Worker:
         """A design that only Python can make: the exact one, or a user's."""
         s, run = self.setting, self.run
         number = int(run.n[state.DONE]) + 1
-        problem, known, (rewards, constraints) = s.scenario.problem, s.campaign._knowledge, self._moments()
+        problem, known, (rewards, constraints) = s.scenario.problem, s.setup.knowledge, self._moments()
         statistics = Statistics.of(problem, known, number, rewards, constraints)
-        variance = believed_variance(problem, s.collector, known, s.episodes, rewards)
+        paced = float(pace(s.rules, run, s.episodes - number + 1))
         with s.lock if callable(s.collector.design) else nullcontext():
-            policy = self.drawing.draw(
-                statistics, variance, float(pace(s.rules, run, s.episodes - number + 1))
+            policy, self.warm = s.setup.designer.design(
+                statistics, s.setup.variance(rewards), paced, self.warm
             )
         run.n[state.NEXT_PLAN] = next_plan(number, s.rules.replan)
         if not s.rules.tracked:
             flush(self.sheets, run)
             explore, _, baseline = s.policies
             with s.lock:
-                self.sheets = lay_sheets(s.campaign, s.truth, (explore, policy, baseline))
+                self.sheets = lay_sheets(s.setup, s.truth, (explore, policy, baseline))
             return
         nodes, begin, by_node = s.scene.nodes, s.rules.first_row, policy.ndim == 3
-        tracker = Tracker.of(np.concatenate([s.explore, rows_of(s.campaign._stage, policy)]))
+        tracker = Tracker.of(np.concatenate([s.explore, rows_of(s.setup.stage, policy)]))
         if by_node:
             tracker.T[begin:] = run.node_visits
         else:

@@ -130,8 +130,10 @@ def advance(  # noqa: PLR0912  (every kind of event in one place)
                 n[state.NEXT_PLAN] = next_plan(number, rules.replan)
             until = min(until, n[state.NEXT_PLAN] - 1)
         if rules.one_step:
-            stretch_one(scene, rules, sheets, run, kind, until, world)
-        elif not stretch(scene, rules, sheets, run, kind, until, acting, world):
+            fine = stretch_one(scene, rules, sheets, run, kind, until, world)
+        else:
+            fine = stretch(scene, rules, sheets, run, kind, until, acting, world)
+        if not fine:
             return REFUSED
         if n[state.DONE] == out.checkpoints[n[state.POINT]]:
             k = n[state.DONE]
@@ -285,8 +287,10 @@ def walk(  # noqa: PLR0912  (every estimator and law in one pass over the steps)
         p = s * A + a
         run.path[t, 0], run.path[t, 1] = s, a
         r = draw(world, rules.laws[0], pairs[p, R_WHERE], pairs[p, R_SCALE], scene.rewards)
-        c = draw(world, rules.laws[1], pairs[p, C_WHERE], pairs[p, C_SCALE], scene.constraints)
-        if rules.checks_bounds and (c < rules.bounds[0] or c > rules.bounds[1]):
+        c = r
+        if not rules.shared:
+            c = draw(world, rules.laws[1], pairs[p, C_WHERE], pairs[p, C_SCALE], scene.constraints)
+        if c < rules.bounds[0] or c > rules.bounds[1]:
             return 0.0, 0.0, 0
         gained += scene.factor[t] * c
         if rules.boxed:

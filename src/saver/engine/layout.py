@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from saver.collect import Campaign
+from saver.collect import Collector, Setup
 from saver.collect.belief import extra, floored
 from saver.design.closed import going_on, own_step
 from saver.design.flows import Nodes
-from saver.engine.reference import Truth
-from saver.errors import InvalidProblem
 from saver.estimate import ESTIMATORS
 from saver.problem.bellman import by_step
 from saver.problem.checks import Bools, Floats, Ints
 from saver.problem.laws import Bernoulli, Empirical, Gaussian, Law
 from saver.problem.mdp import Mdp
-from saver.problem.statement import Bounded, Scenario
-from saver.safety import Certified, Stage
+from saver.problem.world import SHARED, Scenario
+from saver.safety import LEDGERS, Ledger, Stage
 from saver.safety.boundaries import mixture_table
+from saver.safety.certified import Certified
 from saver.safety.gates import ROUNDING
+from saver.safety.latest import Latest, Plugin
+from saver.safety.paper import Paper
 from saver.safety.widths import first_width
+from saver.simulator import Truth
 
 NORMAL, COIN, DATA = range(3)  # laws
 EXPLORE, DESIGN, SAFE = range(3)  # kinds of episode
@@ -31,7 +32,7 @@ NO_LEDGER, CERTIFIED, PAPER, LATEST, PLUGIN = range(5)
 NO_GATE, RETROSPECTIVE, PROSPECTIVE = range(3)
 FIXED, TREE, DAG, ONE, OUTSIDE = range(5)  # where plans come from
 CERTAINTY, ESTIMATED, IMPORTANCE = range(3)
-LEDGERS = {"none": NO_LEDGER, "certified": CERTIFIED, "paper": PAPER, "latest": LATEST, "plugin": PLUGIN}
+KNOWN: dict[type[Ledger], int] = {Certified: CERTIFIED, Paper: PAPER, Latest: LATEST, Plugin: PLUGIN}
 LONGEST_TABLE = 10**6
 GATES = {"none": NO_GATE, "retrospective": RETROSPECTIVE, "prospective": PROSPECTIVE}
 
@@ -84,8 +85,8 @@ class Rules(NamedTuple):
     estimate: int
     boxed: bool
     keeps_visits: bool
-    checks_bounds: bool
     laws: tuple[int, int]
+    shared: bool  # one draw is both the reward and the constraint
     tolerance: float  # of the gate
     required: float
     surplus: float  # alpha baseline_value: what a baseline episode earns
@@ -127,22 +128,35 @@ class Sheets(NamedTuple):
     weights: Floats  # [kinds, S, A]
 
 
-def lay_scene(scenario: Scenario, campaign: Campaign) -> tuple[Scene, tuple[int, int]]:
+def only_reference(scenario: Scenario, collector: Collector) -> str | None:
+    """Why the compiled loop cannot run this, or None if it can."""
+    world, problem = scenario.world, scenario.problem
+    if collector.ledger != "none" and LEDGERS[collector.ledger] not in KNOWN:
+        return f"the ledger {collector.ledger!r} is not among its own"
+    if collector.gate not in GATES:
+        return f"the gate {collector.gate!r} is not among its own"
+    if callable(world.outcome):
+        return "the world's outcome is a function"
+    for name, law in (("reward", world.reward), ("constraint", world.constraint)):
+        if type(law) not in (Gaussian, Bernoulli, Empirical):
+            return f"the {name} is a {type(law).__name__}, not a Gaussian, Bernoulli or Empirical"
+    if world.mdp is not problem.mdp and not _same_model(world.mdp, problem.mdp):
+        return "world and problem have different models"
+    return None
+
+
+def lay_scene(scenario: Scenario, setup: Setup) -> tuple[Scene, tuple[int, int]]:
     """Model and world as arrays, with the kinds of the two laws."""
-    world, problem, stage = scenario.world, scenario.problem, campaign._stage
-    mdp, nodes, tree = problem.mdp, stage.nodes, campaign._drawing.is_tree
-    if world.mdp is not mdp and not _same_model(world.mdp, mdp):
-        raise InvalidProblem(
-            "world and problem have different models, which only engine='reference' can simulate"
-        )
+    world, problem, stage = scenario.world, scenario.problem, setup.stage
+    mdp, nodes, tree = problem.mdp, stage.nodes, setup.designer.is_tree
     slot = np.full((len(mdp.layers), mdp.states), -1, dtype=np.int64)
     slot[nodes.step, nodes.state] = np.arange(len(nodes.state))
     ends = np.zeros(mdp.states, dtype=bool)
     ends[list(mdp.terminal)] = True
     start = np.flatnonzero(mdp.start)
-    r_kind, r_where, r_scale, rewards = lay_law("reward", world.reward)
-    c_kind, c_where, c_scale, constraints = lay_law("constraint", world.constraint)
-    columns = (r_where, r_scale, c_where, c_scale, campaign._drawing.weights, world.constraint.mean,
+    r_kind, r_where, r_scale, rewards = lay_law(world.reward)
+    c_kind, c_where, c_scale, constraints = lay_law(world.constraint)
+    columns = (r_where, r_scale, c_where, c_scale, setup.designer.weights, world.constraint.mean,
                world.reward.mean, world.reward.variance)  # fmt: skip
     scene = Scene(
         nodes,
@@ -163,32 +177,28 @@ def lay_scene(scenario: Scenario, campaign: Campaign) -> tuple[Scene, tuple[int,
         np.array(problem.target.reshape(-1, mdp.states, mdp.actions)),
         mdp.uniform.copy(),
         np.arange(mdp.states),
-        np.flatnonzero(campaign._baseline.flow.sum(axis=1)),
+        np.flatnonzero(stage.play(setup.baseline).flow.sum(axis=1)),
     )
     return scene, (r_kind, c_kind)
 
 
-def lay_law(name: str, law: Law) -> tuple[int, Floats, Floats, Floats]:
+def lay_law(law: Law) -> tuple[int, Floats, Floats, Floats]:
     """Kind, location and scale of a law; for data the first place and the number of each pair's values."""
     shape = law.mean.shape
     if type(law) is Gaussian:
         return NORMAL, law.mean, np.sqrt(law.variance), np.zeros(0)
     if type(law) is Bernoulli:
         return COIN, law.mean, np.zeros(shape), np.zeros(0)
-    if type(law) is Empirical:
-        cells = [cell for row in law.samples for cell in row]
-        sizes = np.array([len(cell) for cell in cells], dtype=np.float64)
-        first = np.concatenate([[0.0], np.cumsum(sizes)[:-1]])
-        return DATA, first.reshape(shape), sizes.reshape(shape), np.concatenate(cells)
-    raise InvalidProblem(
-        f"{name} is a {type(law).__name__}; the compiled engine knows Gaussian, Bernoulli and Empirical: "
-        "use engine='reference'"
-    )
+    assert type(law) is Empirical
+    cells = [cell for row in law.samples for cell in row]
+    sizes = np.array([len(cell) for cell in cells], dtype=np.float64)
+    first = np.concatenate([[0.0], np.cumsum(sizes)[:-1]])
+    return DATA, first.reshape(shape), sizes.reshape(shape), np.concatenate(cells)
 
 
-def lay_sheets(campaign: Campaign, truth: Truth, policies: Sequence[Floats]) -> Sheets:
+def lay_sheets(setup: Setup, truth: Truth, policies: Sequence[Floats]) -> Sheets:
     """One policy for each kind of episode, as the ledger and the loop need it."""
-    stage, mdp = campaign._stage, campaign.problem.mdp
+    stage, mdp, baseline = setup.stage, setup.problem.mdp, setup.stage.play(setup.baseline)
     rows = [rows_of(stage, policy) for policy in policies]
     plays = [stage.play(policy) for policy in policies]
     table, weights = np.concatenate(rows), np.array([play.weights for play in plays])
@@ -196,11 +206,11 @@ def lay_sheets(campaign: Campaign, truth: Truth, policies: Sequence[Floats]) -> 
     flags[:, FIRST] = np.cumsum([0, *(len(part) for part in rows[:-1])])
     flags[:, BY_NODE] = [policy.ndim == 3 for policy in policies]
     flags[:, RANDOM] = [not np.all((policy == 0.0) | (policy == 1.0)) for policy in policies]
-    flags[:, SAME] = [campaign._is_baseline(play) for play in plays]
+    flags[:, SAME] = [np.array_equal(play.flow, baseline.flow) for play in plays]
     numbers = np.column_stack(
         [
             [play.noise for play in plays],
-            campaign.problem.constraint.floor * weights.sum(axis=(1, 2)),
+            setup.problem.constraint.floor * weights.sum(axis=(1, 2)),
             [truth.worth(policy) for policy in policies],
         ]
     )
@@ -216,23 +226,30 @@ def rows_of(stage: Stage, policy: Floats) -> Floats:
     return np.array(policy[nodes.step, nodes.state] if policy.ndim == 3 else policy, order="C")
 
 
-def lay_rules(campaign: Campaign, truth: Truth, scene: Scene, laws: tuple[int, int], design: Floats) -> Rules:
-    """The collector's choices; `campaign` is one that has not begun."""
-    problem, collector, stage = campaign.problem, campaign.collector, campaign._stage
-    promise, known, explore = problem.constraint, campaign._knowledge, campaign._explore_design
-    used = campaign._ledgers.get("used")
-    certified = used if isinstance(used, Certified) else None
+def lay_rules(
+    setup: Setup,
+    scenario: Scenario,
+    truth: Truth,
+    scene: Scene,
+    laws: tuple[int, int],
+    policies: tuple[Floats, Floats],
+) -> Rules:
+    """The collector's choices; `policies` are the exploration and the design."""
+    problem, collector, stage = setup.problem, setup.collector, setup.stage
+    promise, known = problem.constraint, setup.knowledge
+    explore, design = policies if setup.explorations else (None, policies[1])
+    certified: Any = setup.used if setup.used is not None and setup.used.certifies else None
     boxed = certified is not None and certified.box is not None
-    tracked, bounded = collector.track != "sample", isinstance(promise, Bounded)
+    tracked = collector.track != "sample"
     unit = promise.scale**2 * float(scene.noise[-1])
     table, empty = np.zeros(1), np.zeros((0, 0))
     if certified is not None and not boxed and unit > 0:
-        table = mixture_table(unit, min(campaign.episodes, LONGEST_TABLE), certified.rho, certified.level)
+        table = mixture_table(unit, min(setup.episodes, LONGEST_TABLE), certified.rho, certified.level)
     return Rules(
-        episodes=campaign.episodes,
-        explorations=0 if explore is None else math.isqrt(campaign.episodes),
+        episodes=setup.episodes,
+        explorations=setup.explorations,
         explore_by_clock=collector.explore_by_clock,
-        explore_tracked=stage.deterministic and tracked,
+        explore_tracked=setup.explores_in_turn,
         explore_by_node=explore is not None and explore.ndim == 3,
         tracked=tracked,
         track_all=collector.track == "all",
@@ -240,30 +257,30 @@ def lay_rules(campaign: Campaign, truth: Truth, scene: Scene, laws: tuple[int, i
         first_row=0 if explore is None else len(rows_of(stage, explore)),
         plays_baseline=collector.design == "baseline" and not tracked,
         learn_from_baseline=collector.learn_from_baseline,
-        plan=_plan_kind(campaign, tracked),
+        plan=_plan_kind(setup, tracked),
         replan=float(collector.replan),
-        ledger=LEDGERS[collector.ledger],
+        ledger=NO_LEDGER if setup.used is None else KNOWN[type(setup.used)],
         gate=GATES[collector.gate],
         estimate=ESTIMATORS.index(collector.estimate),
         boxed=boxed,
         keeps_visits=collector.ledger in ("none", "latest", "plugin"),
-        checks_bounds=bounded,
         laws=laws,
+        shared=scenario.world.outcome == SHARED,
         tolerance=ROUNDING * problem.baseline_value,
         required=problem.required,
         surplus=problem.alpha * problem.baseline_value,
         baseline=truth.baseline,
         value=truth.value,
         floor=float(promise.floor),
-        bounds=(promise.floor, promise.ceiling) if bounded else (-math.inf, math.inf),
+        bounds=promise.bounds,
         proxy=promise.scale**2,
         scale=float(promise.scale),
-        width=first_width(problem, campaign.episodes),
-        extra=extra(problem, collector, campaign.episodes),
+        width=first_width(problem, setup.episodes),
+        extra=extra(problem, collector, setup.episodes),
         caution=float(collector.caution),
         boundary=certified.numbers if certified else (1.0,) * 4,
-        last=(certified.last_v, certified.last_low) if certified else (1.0, 0.0),
-        paced=campaign._drawing.paced,
+        last=(certified.start, certified.longest_low) if certified else (1.0, 0.0),
+        paced=setup.designer.paced,
         box=certified.box.numbers if certified is not None and certified.box is not None else (1.0,) * 5,
         unit=unit,
         table=table,
@@ -272,24 +289,23 @@ def lay_rules(campaign: Campaign, truth: Truth, scene: Scene, laws: tuple[int, i
         one_step=tracked
         and len(scene.factor) == len(scene.start) == 1
         and collector.track == "designed"
-        and (collector.gate == "none" or (collector.promises and len(table) > campaign.episodes))
+        and (collector.gate == "none" or (collector.promises and len(table) > setup.episodes))
         and collector.estimate == "certainty"
-        and not bounded
         and not np.any((problem.baseline > 0) & (problem.baseline < 1))
-        and _plan_kind(campaign, tracked) != OUTSIDE,
+        and _plan_kind(setup, tracked) != OUTSIDE,
         one_pass=boxed and promise.floor == 0 and _never_ends_early(problem.mdp),
         known_variance=empty if known.variance is None else floored(known.variance),
         known_constraint=empty if known.constraint_mean is None else np.array(known.constraint_mean),
     )
 
 
-def _plan_kind(campaign: Campaign, tracked: bool) -> int:
-    collector, drawing = campaign.collector, campaign._drawing
-    if drawing.fixed:
+def _plan_kind(setup: Setup, tracked: bool) -> int:
+    collector, designer = setup.collector, setup.designer
+    if designer.fixed:
         return FIXED
     if collector.design in ("closed", "printed") and tracked:
-        return TREE if drawing.is_tree else DAG
-    if drawing.planner is not None and drawing.planner.only_state is not None and tracked:
+        return TREE if designer.is_tree else DAG
+    if designer.planner is not None and designer.planner.only_state is not None and tracked:
         return ONE
     return OUTSIDE
 

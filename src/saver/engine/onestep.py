@@ -31,10 +31,10 @@ from saver.engine.state import COUNT
 
 
 @inlined
-def stretch_one(  # noqa: PLR0915  (one loop whose numbers stay in registers)
+def stretch_one(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in registers)
     scene: Any, rules: Any, sheets: Any, run: Any, candidate: int, until: int, world: Any
-) -> None:
-    """Episodes up to number `until`, each a `candidate` or the baseline."""
+) -> Any:
+    """Episodes up to number `until`, each a `candidate` or the baseline; False if one is refused."""
     n, f, seen, pairs = run.n, run.f, run.seen, scene.pairs
     b, T, score, choice = run.tracker
     s, A, enough = scene.start[0], scene.uniform.shape[1], n[state.ENOUGH]
@@ -45,7 +45,7 @@ def stretch_one(  # noqa: PLR0915  (one loop whose numbers stay in registers)
     k, explored, base = n[state.DONE], n[state.EXPLORED], n[state.BASELINE]
     exact, designed, bound = n[state.EXACT], n[state.DESIGNED], f[state.BOUND]
     earned, worst, sum_x = f[state.EARNED], f[state.WORST], f[state.SUM_X]
-    a = choice[row]
+    a, (low, high) = choice[row], rules.bounds
     while k < until and run.stop[0] == 0:
         k += 1
         same = gated and a == safe
@@ -53,6 +53,8 @@ def stretch_one(  # noqa: PLR0915  (one loop whose numbers stay in registers)
         if not gated or same or budget + floor - rules.required >= -rules.tolerance:
             p = s * A + a
             c = observe(rules, pairs, seen, scene.rewards, scene.constraints, p, True, world)
+            if c < low or c > high:
+                return False
             earned += pairs[p, WORTH]
             if same:
                 exact += 1
@@ -73,10 +75,13 @@ def stretch_one(  # noqa: PLR0915  (one loop whose numbers stay in registers)
             a = pick(score, row)
         else:
             p = s * A + safe
-            observe(rules, pairs, seen, scene.rewards, scene.constraints, p, rules.learn_from_baseline, world)
+            learned = rules.learn_from_baseline
+            c = observe(rules, pairs, seen, scene.rewards, scene.constraints, p, learned, world)
+            if c < low or c > high:
+                return False
             base += 1
             exact += 1
-            if rules.learn_from_baseline and planned and seen[p, COUNT] <= enough:
+            if learned and planned and seen[p, COUNT] <= enough:
                 release(pairs, seen, b, T, score, choice, design_row, safe, p, enough)
                 a = pick(score, row)
         worst = min(worst, base * rules.baseline + earned - k * rules.required)
@@ -89,6 +94,7 @@ def stretch_one(  # noqa: PLR0915  (one loop whose numbers stay in registers)
     n[state.EXACT], n[state.DESIGNED], n[state.UNITS] = exact, designed, designed
     f[state.EARNED], f[state.WORST] = earned, worst
     f[state.SUM_X], f[state.BOUND], f[state.SUM_V] = sum_x, bound, designed * rules.unit
+    return True
 
 
 @inlined
@@ -97,7 +103,9 @@ def observe(
 ) -> Any:
     """Draw a reward and a constraint, take them into the statistics, return the constraint."""
     r = draw(world, rules.laws[0], pairs[p, R_WHERE], pairs[p, R_SCALE], rewards)
-    c = draw(world, rules.laws[1], pairs[p, C_WHERE], pairs[p, C_SCALE], constraints)
+    c = r
+    if not rules.shared:
+        c = draw(world, rules.laws[1], pairs[p, C_WHERE], pairs[p, C_SCALE], constraints)
     if learned:
         take(seen, p, r, c)
     return c

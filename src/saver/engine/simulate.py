@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,12 +14,14 @@ from numpy.typing import ArrayLike
 from saver.collect import Collector
 from saver.collect.collectors import find_collector
 from saver.engine.compiled import Setting, run_compiled
-from saver.engine.reference import RECORDED, Truth, run_reference
+from saver.engine.layout import only_reference
+from saver.engine.reference import RECORDED, run_reference
 from saver.engine.runs import Runs
 from saver.errors import InvalidProblem
 from saver.problem import checks
 from saver.problem.checks import Ints
-from saver.problem.statement import Scenario
+from saver.problem.world import Scenario
+from saver.simulator import Truth
 
 ENGINES = ("compiled", "reference")
 POINTS = 30  # checkpoints by default
@@ -39,8 +43,9 @@ def simulate(
 
     `checkpoints` are episode counts at which results are kept, the last episode always among them; by default
     30, evenly spaced in the logarithm. The engine "reference" gives the same results in plain Python, in one
-    thread. `threads` is the number of cores to use, by default all. `progress` shows a bar, or is a function
-    that is told how many more runs are done.
+    thread; what the compiled one does not know (a ledger, a law or an outcome of one's own) runs there too,
+    and says so. `threads` is the number of cores to use, by default all. `progress` shows a bar, or is a
+    function that is told how many more runs are done.
     """
     checks.kind("scenario", scenario, Scenario)
     chosen = find_collector(collector)
@@ -54,7 +59,7 @@ def simulate(
     check_memory(runs, len(points), count)
     truth = Truth(scenario)
     with _bar(runs, progress) as tick:
-        if engine == "reference":
+        if engine == "reference" or _outside(scenario, chosen):
             kept, worst = run_reference(scenario, chosen, count, points, seed, runs, truth, tick)
         else:
             setting = Setting(scenario, chosen, count, seed, truth)
@@ -66,6 +71,18 @@ def simulate(
         baseline_value=scenario.problem.baseline_value,
         **kept,
     )
+
+
+def _outside(scenario: Scenario, collector: Collector) -> bool:
+    """Whether only the reference can run this; then say so, once."""
+    if (why := only_reference(scenario, collector)) is not None:
+        _say(f"{why}: it runs in the reference engine, some hundred times slower than the compiled one")
+    return why is not None
+
+
+@cache
+def _say(text: str) -> None:
+    print(f"saver: {text}", file=sys.stderr, flush=True)
 
 
 def _checkpoints(checkpoints: ArrayLike | None, episodes: int) -> Ints:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,44 @@ from saver.estimate.interval import Estimate
 from saver.problem import checks
 from saver.problem.bellman import weights
 from saver.problem.checks import Floats, Ints
+from saver.problem.codec import portable
+from saver.problem.episode import Episode
 from saver.problem.mdp import Mdp
 from saver.problem.moments import Moments, moment_step
 
 ESTIMATORS = ("certainty", "certainty-estimated", "importance")
+
+
+@portable("sums")
+@dataclass(eq=False)
+class Sums:
+    """What a log keeps of its episodes.
+
+    Attributes:
+        rewards: counts, means and squares of each pair.
+        moves: how often pair s * A + a led to a state, {(pair, state): count}.
+        ends: how often an episode ended before the horizon after a pair, [S * A].
+        weighted_seen: pairs of importance-weighted episodes, [S, A].
+        episodes: taken in.
+        weighted: count, mean and squares of importance-weighted returns.
+    """
+
+    rewards: Moments
+    moves: Any
+    ends: Any
+    weighted_seen: Any
+    episodes: int = 0
+    weighted: tuple[int, float, float] = (0, 0.0, 0.0)
+
+    @classmethod
+    def empty(cls, mdp: Mdp) -> Sums:
+        """Nothing seen."""
+        shape = (mdp.states, mdp.actions)
+        return cls(Moments.empty(shape), Counter(), np.zeros(mdp.states * mdp.actions), np.zeros(shape, bool))
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.moves, Counter):
+            self.moves = Counter(self.moves)
 
 
 class Log:
@@ -32,85 +67,80 @@ class Log:
         log.estimate().interval
     """
 
-    def __init__(self, mdp: Mdp, target: ArrayLike) -> None:
+    def __init__(self, mdp: Mdp, target: ArrayLike, sums: Sums | None = None) -> None:
         self.target: Floats = checks.frozen(checks.policy(mdp, target, "target"))
         self.mdp = mdp
-        self.episodes = 0
-        self.rewards = Moments.empty((mdp.states, mdp.actions))
-        self._moves: Counter[tuple[int, int]] = Counter()
-        self._ends = np.zeros(mdp.states * mdp.actions)
-        self._weighted = (0, 0.0, 0.0)  # count, mean, squares of importance-weighted returns
-        self._weighted_seen = np.zeros((mdp.states, mdp.actions), dtype=bool)
+        self.sums = Sums.empty(mdp) if sums is None else sums
+
+    @property
+    def episodes(self) -> int:
+        """Taken in so far."""
+        return self.sums.episodes
+
+    @property
+    def rewards(self) -> Moments:
+        """Counts, means and squares of each pair."""
+        return self.sums.rewards
 
     def add(
         self,
-        states: ArrayLike,
-        actions: ArrayLike,
-        rewards: ArrayLike,
+        states: ArrayLike | Episode,
+        actions: ArrayLike | None = None,
+        rewards: ArrayLike | None = None,
         propensities: ArrayLike | None = None,
     ) -> None:
-        """Take in one episode; `states[t]` is where `actions[t]` was taken, there is no final state.
+        """Take in one episode, as an `Episode` or as sequences; `states[t]` is where `actions[t]` was taken.
 
         `propensities[t]` is the probability with which `actions[t]` was taken: the importance estimate uses
         the episodes that have them. A broken or impossible episode is refused and changes nothing.
         """
-        columns = [("rewards", rewards)]
-        if propensities is not None:
-            columns.append(("propensities", propensities))
-        s, a, (r, *rest) = checks.trajectory(self.mdp, states, actions, *columns)
-        self.take(s, a, r, rest[0] if rest else None)
-
-    def take(self, s: Ints, a: Ints, r: Floats, propensities: Floats | None) -> None:
-        """`add` for an episode that was checked before."""
-        if propensities is not None:
-            weighted = importance_return(self.mdp, self.target, s, a, r, propensities)
-            count, mean, squares = self._weighted
-            self._weighted = (count + 1, *moment_step(count + 1, mean, squares, weighted))
-            self._weighted_seen[s, a] = True
-        self.episodes += 1
-        pairs = s * self.mdp.actions + a
-        self._moves.update(zip(pairs[:-1].tolist(), s[1:].tolist(), strict=True))
-        if len(s) < self.mdp.horizon:
-            self._ends[pairs[-1]] += 1
-        self.rewards.extend(s, a, r)
+        episode = states
+        if not isinstance(episode, Episode):
+            episode = Episode(states, actions, rewards, propensities=propensities)
+        take(self.mdp, self.target, self.sums, episode.check(self.mdp), episode.propensities)
 
     @property
     def moves(self) -> Any:
         """How often each pair led to each state, [S * A, S] sparse."""
-        if not self._moves:
-            return sparse.csr_array((self.mdp.states * self.mdp.actions, self.mdp.states))
-        index = np.array(list(self._moves)).T
-        counts = np.array(list(self._moves.values()), dtype=np.float64)
-        shape = (self.mdp.states * self.mdp.actions, self.mdp.states)
-        return sparse.coo_array((counts, (index[0], index[1])), shape=shape).tocsr()
+        return move_counts(self.mdp, self.sums)
 
     def estimate(self, kind: str = "certainty", level: float = 0.95) -> Estimate:
         """The value of the target, by one of "certainty", "certainty-estimated" and "importance"."""
-        if kind == "certainty":
-            return certainty(self.mdp, self.target, self.rewards, level)
-        if kind == "certainty-estimated":
-            return certainty_estimated(self.mdp, self.target, self.rewards, self.moves, self._ends, level)
-        if kind == "importance":
-            c = weights(self.mdp, self.target)
-            return importance(*self._weighted, covered_share(c, self._weighted_seen), level)
-        raise InvalidProblem(f"kind is {kind!r}; it must be one of {', '.join(ESTIMATORS)}")
+        return estimate(self.mdp, self.target, self.sums, kind, level)
 
-    def state(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "episodes": self.episodes,
-            "rewards": self.rewards.state(),
-            "moves": [[*move, count] for move, count in self._moves.items()],
-            "ends": self._ends.tolist(),
-            "weighted": list(self._weighted),
-            "weighted_seen": self._weighted_seen.tolist(),
-        }
 
-    def load(self, state: dict[str, Any]) -> None:
-        """Back from plain data."""
-        self.episodes, self.rewards = state["episodes"], Moments.load(state["rewards"])
-        self._moves = Counter({(pair, to): count for pair, to, count in state["moves"]})
-        self._ends = np.array(state["ends"])
-        count, mean, squares = state["weighted"]
-        self._weighted = (count, mean, squares)
-        self._weighted_seen = np.array(state["weighted_seen"], dtype=bool)
+def take(mdp: Mdp, target: Floats, sums: Sums, episode: Episode, propensities: Floats | None) -> None:
+    """Add an episode that was checked before; with propensities it counts for importance weighting too."""
+    s, a, r = episode.states, episode.actions, episode.rewards
+    if propensities is not None:
+        weighted = importance_return(mdp, target, s, a, r, propensities)
+        count, mean, squares = sums.weighted
+        sums.weighted = (count + 1, *moment_step(count + 1, mean, squares, weighted))
+        sums.weighted_seen[s, a] = True
+    sums.episodes += 1
+    pairs: Ints = s * mdp.actions + a
+    sums.moves.update(zip(pairs[:-1].tolist(), s[1:].tolist(), strict=True))
+    if len(s) < mdp.horizon:
+        sums.ends[pairs[-1]] += 1
+    sums.rewards.extend(s, a, r)
+
+
+def estimate(mdp: Mdp, target: Floats, sums: Sums, kind: str = "certainty", level: float = 0.95) -> Estimate:
+    """The value of the target, by one of ESTIMATORS."""
+    if kind == "certainty":
+        return certainty(mdp, target, sums.rewards, level)
+    if kind == "certainty-estimated":
+        return certainty_estimated(mdp, target, sums.rewards, move_counts(mdp, sums), sums.ends, level)
+    if kind == "importance":
+        return importance(*sums.weighted, covered_share(weights(mdp, target), sums.weighted_seen), level)
+    raise InvalidProblem(f"kind is {kind!r}; it must be one of {', '.join(ESTIMATORS)}")
+
+
+def move_counts(mdp: Mdp, sums: Sums) -> Any:
+    """How often each pair led to each state, [S * A, S] sparse."""
+    shape = (mdp.states * mdp.actions, mdp.states)
+    if not sums.moves:
+        return sparse.csr_array(shape)
+    index = np.array(list(sums.moves)).T
+    counts = np.array(list(sums.moves.values()), dtype=np.float64)
+    return sparse.coo_array((counts, (index[0], index[1])), shape=shape).tocsr()

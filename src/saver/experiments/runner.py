@@ -10,7 +10,6 @@ from pathlib import Path
 from saver._files import sources
 from saver.collect import Campaign
 from saver.collect.collectors import find_collector
-from saver.engine.reference import knowledge_of
 from saver.engine.simulate import POINTS, check_memory
 from saver.experiments import audit as auditing
 from saver.experiments import steps
@@ -19,6 +18,7 @@ from saver.experiments.catalogue import DESIGNS, EXPERIMENTS, LEVELS, RATES, Exp
 from saver.experiments.folder import TABLES, Folder
 from saver.experiments.steps import Step
 from saver.scenarios import SCENARIOS, find_scenario
+from saver.simulator import knowledge_of
 
 
 def reproduce(

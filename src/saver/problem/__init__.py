@@ -9,14 +9,19 @@ from saver.problem.bellman import (
     visits,
     weights,
 )
+from saver.problem.episode import END, Episode
 from saver.problem.laws import Bernoulli, Empirical, Gaussian, Law
 from saver.problem.mdp import Mdp
-from saver.problem.statement import Bounded, Problem, Scenario, SubGaussian, World
+from saver.problem.promise import Bounded, SubGaussian
+from saver.problem.statement import Problem
+from saver.problem.world import Scenario, World
 
 __all__ = [
+    "END",
     "Bernoulli",
     "Bounded",
     "Empirical",
+    "Episode",
     "Gaussian",
     "Law",
     "Mdp",

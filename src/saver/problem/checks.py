@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from saver.errors import InvalidData, InvalidPolicy, InvalidProblem, SaverError
+from saver.errors import InvalidPolicy, InvalidProblem, SaverError
 
 if TYPE_CHECKING:
     from saver.problem.mdp import Mdp
@@ -198,37 +198,6 @@ def frozen(values: NDArray[Any]) -> NDArray[Any]:
     copy = values.copy()
     copy.setflags(write=False)
     return copy
-
-
-def trajectory(
-    mdp: Mdp, states: ArrayLike, actions: ArrayLike, *values: tuple[str, ArrayLike]
-) -> tuple[Ints, Ints, list[Floats]]:
-    """One episode as equal-length sequences, possible under the transitions of `mdp`."""
-    s = _indices("states", states, mdp.states)
-    a = _indices("actions", actions, mdp.actions)
-    columns = [np.array(array(name, column, InvalidData)) for name, column in values]
-    for name, column in [("actions", a), *zip([n for n, _ in values], columns, strict=True)]:
-        if column.shape != s.shape:
-            raise InvalidData(
-                f"{name} has shape {column.shape} but states has {s.shape}; they must be equally long"
-            )
-    if not 1 <= len(s) <= mdp.horizon:
-        raise InvalidData(f"the episode has {len(s)} steps; it must have 1 to {mdp.horizon}, the horizon")
-    mdp.check_path(s, a)
-    return s, a, columns
-
-
-def _indices(name: str, value: ArrayLike, count: int) -> Ints:
-    try:
-        raw = np.asarray(value)
-    except ValueError:
-        raw = np.empty(1)
-    if raw.ndim != 1 or (raw.size and raw.dtype.kind not in "iu"):
-        raise InvalidData(f"{name} must be a sequence of whole numbers, got {value!r}")
-    bad = np.flatnonzero([not 0 <= index < count for index in raw])
-    if len(bad):
-        raise InvalidData(f"{name}[{bad[0]}] is {raw[bad[0]]}; it must be from 0 to {count - 1}")
-    return raw.astype(np.int64)
 
 
 def _at(index: NDArray[Any]) -> str:

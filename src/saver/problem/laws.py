@@ -11,6 +11,7 @@ import numpy as np
 from saver.errors import InvalidProblem
 from saver.problem import checks
 from saver.problem.checks import Floats
+from saver.problem.codec import portable
 
 
 @runtime_checkable
@@ -29,6 +30,7 @@ class Law(Protocol):
         """One observation; every call makes one draw."""
 
 
+@portable("gaussian")
 @dataclass(frozen=True, eq=False)
 class Gaussian(checks.Frozen):
     """Normal observations. `variance` may be one number for all pairs."""
@@ -50,6 +52,7 @@ class Gaussian(checks.Frozen):
         return float(self.mean[state, action] + np.sqrt(self.variance[state, action]) * rng.standard_normal())
 
 
+@portable("bernoulli")
 @dataclass(frozen=True, eq=False)
 class Bernoulli(checks.Frozen):
     """Observations 0 or 1."""
@@ -71,6 +74,7 @@ class Bernoulli(checks.Frozen):
         return float(rng.random() < self.mean[state, action])
 
 
+@portable("empirical")
 @dataclass(frozen=True, eq=False)
 class Empirical(checks.Frozen):
     """Observations drawn with replacement from `samples[state][action]`, real data of each pair."""

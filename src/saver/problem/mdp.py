@@ -14,11 +14,13 @@ from scipy import sparse
 from saver.errors import InvalidData, InvalidProblem
 from saver.problem import checks, convert
 from saver.problem.checks import Bools, Floats, Ints
+from saver.problem.codec import portable
 
 Edge = tuple[int, int, int, float]
 LONGEST = 1_000_000  # steps
 
 
+@portable("mdp")
 @dataclass(frozen=True, eq=False)
 class Mdp(checks.Frozen):
     """A finite-horizon Markov decision process without its rewards.
@@ -147,35 +149,56 @@ class Mdp(checks.Frozen):
         """How messages call an action."""
         return f"action {action}" + (f" ({self.action_names[action]})" if self.action_names else "")
 
-    def check_path(self, states: Ints, actions: Ints) -> None:
+    def check_path(self, states: Ints, actions: Ints, final_state: int | None = None) -> None:
         """Refuse a trajectory that the transitions make impossible or that stops before its end."""
         if self.start[states[0]] == 0:
             raise InvalidData(f"the episode starts in {self.state_label(states[0])}, which has probability 0")
-        for t, (state, action) in enumerate(zip(states, actions, strict=True)):
-            where = f"{self.action_label(action)} in {self.state_label(state)} at step {t}"
+        last = len(states) - 1
+        for t, (state, action) in enumerate(zip(states.tolist(), actions.tolist(), strict=True)):
             if not self.available[state, action]:
-                raise InvalidData(f"{where} is missing from the model")
-            row = self.flow.indptr[state * self.actions + action : state * self.actions + action + 2]
-            successors = self.flow.indices[row[0] : row[1]]
-            if t + 1 < len(states):
-                if states[t + 1] in self.terminal:
-                    raise InvalidData(
-                        f"{self.state_label(states[t + 1])} at step {t + 1} is terminal: no action is taken "
-                        "in it; leave it out"
-                    )
-                if states[t + 1] not in successors:
-                    raise InvalidData(f"{where} cannot lead to {self.state_label(states[t + 1])}")
-            elif t + 1 < self.horizon and not self._may_end(state, action):
-                raise InvalidData(
-                    f"the episode stops after step {t}, but {where} always goes on "
-                    f"and the horizon is {self.horizon}; tell the whole episode"
-                )
+                raise InvalidData(f"{self._move(t, state, action)} is missing from the model")
+            if t < last:
+                self._check_move(t, state, action, int(states[t + 1]))
+        self._check_end(last, int(states[last]), int(actions[last]), final_state)
 
-    def _may_end(self, state: int, action: int) -> bool:
+    def _check_move(self, t: int, state: int, action: int, following: int) -> None:
+        if following in self.terminal:
+            raise InvalidData(
+                f"{self.state_label(following)} at step {t + 1} is terminal: no action is taken "
+                "in it; leave it out"
+            )
+        if following not in self.successors(state, action):
+            raise InvalidData(f"{self._move(t, state, action)} cannot lead to {self.state_label(following)}")
+
+    def _check_end(self, t: int, state: int, action: int, final_state: int | None) -> None:
+        successors, early = self.successors(state, action), t + 1 < self.horizon
+        ends = not len(successors) or bool(np.isin(successors, self.terminal).any())
+        if final_state is not None and final_state >= 0:
+            if final_state not in successors:
+                raise InvalidData(
+                    f"final_state is {final_state}, but {self._move(t, state, action)} cannot lead there"
+                )
+            ends = final_state in self.terminal
+        elif final_state is not None and not ends:
+            raise InvalidData(
+                f"final_state says that the episode ended, but {self._move(t, state, action)} always goes on"
+            )
+        if early and not ends:
+            raise InvalidData(
+                f"the episode stops after step {t}, but {self._move(t, state, action)} always goes on "
+                f"and the horizon is {self.horizon}; tell the whole episode"
+            )
+
+    def successors(self, state: int, action: int) -> Ints:
+        """The states that an action can lead to, terminal ones too; none where the episode ends after it."""
         pair = state * self.actions + action
-        row = slice(self.transitions.indptr[pair], self.transitions.indptr[pair + 1])
-        successors = self.transitions.indices[row]
-        return not len(successors) or bool(np.isin(successors, self.terminal).any())
+        found: Ints = self.transitions.indices[
+            self.transitions.indptr[pair] : self.transitions.indptr[pair + 1]
+        ]
+        return found
+
+    def _move(self, t: int, state: int, action: int) -> str:
+        return f"{self.action_label(action)} in {self.state_label(state)} at step {t}"
 
     def _check_rows(self) -> None:
         matrix = self.transitions

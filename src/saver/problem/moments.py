@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from saver.problem.checks import Floats
+from saver.problem.codec import portable
 
 
 def moment_step(count: Any, mean: float, squares: float, value: float) -> tuple[float, float]:
@@ -17,6 +18,7 @@ def moment_step(count: Any, mean: float, squares: float, value: float) -> tuple[
     return mean, squares + before * (value - mean)
 
 
+@portable("moments")
 @dataclass(eq=False)
 class Moments:
     """Counts, means and sums of squared deviations, [S, A] each."""
@@ -46,13 +48,3 @@ class Moments:
         """The sample variance: divides by T - 1, and is 0 where T < 2."""
         result: Floats = self.squares / np.maximum(self.counts - 1, 1)
         return result
-
-    def state(self) -> list[Any]:
-        """Plain data."""
-        return [self.counts.tolist(), self.mean.tolist(), self.squares.tolist()]
-
-    @classmethod
-    def load(cls, state: list[Any]) -> Moments:
-        """Back from plain data."""
-        counts, mean, squares = state
-        return cls(np.array(counts, dtype=np.int64), np.array(mean), np.array(squares))

@@ -1,8 +1,8 @@
 """Safety: boundaries, ledgers of what was earned, gates that decide what may be played."""
 
-from saver.safety.certified import Certified
 from saver.safety.gates import GATES
-from saver.safety.ledgers import Episode, Latest, Ledger, Paper, Plugin
+from saver.safety.ledger import Book, Ledger, Terms, Ticket
 from saver.safety.plays import Play, Stage
+from saver.safety.registry import LEDGERS
 
-__all__ = ["GATES", "Certified", "Episode", "Latest", "Ledger", "Paper", "Play", "Plugin", "Stage"]
+__all__ = ["GATES", "LEDGERS", "Book", "Ledger", "Play", "Stage", "Terms", "Ticket"]

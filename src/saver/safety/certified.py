@@ -12,73 +12,133 @@ argument is in order of asking, so it does not matter when, in which order or wh
 5. sum of V_c over told trials >= sum of X - u(sum of v), and >= any earlier bound plus the lower values
    V(b; m - h) since, which hold as long as the box does.
 
-A trial j that was given up stays in the sum of v and costs h_j = sqrt(2 v_j l) + scale' l,
+A trial j that was abandoned stays in the sum of v and costs h_j = sqrt(2 v_j l) + scale' l,
 l = log(j (j + 1) / delta_h): with probability 1 - delta_h no unseen X_j is further below its mean. A tenth of
 delta is set aside for that in advance.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from saver.problem.checks import Floats
+from saver.problem.codec import portable
+from saver.problem.episode import Episode
 from saver.problem.moments import Moments
-from saver.problem.statement import Problem
 from saver.safety.boundaries import best_rho, mixture, steepest, stitched
-from saver.safety.ledgers import Episode, Ledger
-from saver.safety.plays import Play, Stage
+from saver.safety.ledger import Book, Ledger, Terms, Ticket
+from saver.safety.plays import Play
 from saver.safety.widths import Box
 
-LOST_SHARE = 0.1  # of delta, for trials that are given up
+LOST_SHARE = 0.1  # of delta, for trials that are abandoned
+OUT, TOLD, LOST = "out", "told", "lost"
 
 
+@portable("certified-ticket")
+@dataclass(frozen=True, eq=False)
+class CertifiedTicket(Ticket):
+    """What the argument needs of a designed trial, known before it runs.
+
+    Attributes:
+        v: the proxy of its sum.
+        low: V(b; lower ends of the box).
+        centre: V(b; m).
+        moved: pairs whose midpoint is another than at the last ask, s * A + a.
+        midpoints: of these.
+    """
+
+    v: float = 0.0
+    low: float = 0.0
+    centre: float = 0.0
+    moved: Any = None
+    midpoints: Any = None
+
+
+@portable("line")
 @dataclass(eq=False)
-class Ticket:
-    """What is frozen when a designed trial is asked, and what came of it."""
+class Line:
+    """A designed trial in order of asking, from its ticket to what came of it."""
 
     order: int
     v: float
     low: float
-    midpoint: Floats | None
     centre: float
-    status: str = "out"  # then "told" or "lost"
+    box: int  # which of the book's midpoints it was asked with
+    status: str = OUT  # then TOLD or LOST
     x: float = 0.0
+
+
+@portable("certified-book")
+@dataclass(eq=False)
+class CertifiedBook(Book):
+    """The sums of the argument, and the trials that they do not hold yet.
+
+    Attributes:
+        seen: constraints told before the first gap, for the box; None without one.
+        boxes: midpoints, [S, A], by number: those that lines were asked with, and the latest.
+        next_seen: the first trial that `seen` does not hold.
+        early: episodes told after a gap.
+        sealed: the first abandoned trial, 0 for none: the box learns from earlier ones only.
+        lines: designed trials from the first gap on.
+        ordered: designed trials asked.
+        sum_x, sum_v, bound: over the designed trials before the first gap.
+        last_v, last_low: of the last designed trial asked.
+    """
+
+    seen: Any = None
+    boxes: dict[int, Any] = field(default_factory=dict)
+    next_seen: int = 1
+    early: dict[int, Any] = field(default_factory=dict)
+    sealed: int = 0
+    lines: dict[int, Any] = field(default_factory=dict)
+    ordered: int = 0
+    sum_x: float = 0.0
+    sum_v: float = 0.0
+    bound: float = 0.0
+    last_v: float = 0.0
+    last_low: float = 0.0
+
+    now: Any = field(default=None, init=False)  # the box, from `seen`: made when needed, never written
 
 
 class Certified(Ledger):
     """The ledger of the promise. `deterministic` says that no policy, start or transition is random."""
 
-    def __init__(self, problem: Problem, episodes: int, stage: Stage, deterministic: bool) -> None:
-        super().__init__(problem, episodes)
-        self.stage, self.deterministic = stage, deterministic
+    certifies = True
+
+    def __init__(self, terms: Terms) -> None:
+        super().__init__(terms)
+        problem, deterministic = terms.problem, terms.sure
+        self.deterministic = deterministic
         mdp, promise = problem.mdp, problem.constraint
         gammas = mdp.discount ** np.arange(len(mdp.layers))
         span = (promise.ceiling - promise.floor) * float(gammas.sum())
         self.lost_level = LOST_SHARE * problem.delta
         level = problem.delta - self.lost_level
         noise = promise.scale**2 * float(np.sum(gammas**2))
-        self.box = None if deterministic else Box(problem, episodes, level / 2)
+        self.box = None if deterministic else Box(problem, terms.episodes, level / 2)
         self.level = level if deterministic else level / 2
         self.scale = 0.0 if deterministic else span / 3
-        self.rho = best_rho(max(noise, 1e-300) * episodes / 2, self.level)
+        self.rho = best_rho(max(noise, 1e-300) * terms.episodes / 2, self.level)
         self.start = noise + (0.0 if deterministic else span**2 / 4)
-        self.seen = Moments.empty((mdp.states, mdp.actions))  # for the box: told before the first gap
-        self._interval: tuple[Floats, Floats] | None = None
-        self.next_seen = 1
-        self.early: dict[int, Episode] = {}
-        self.sealed = math.inf  # the first trial given up: the box learns from earlier ones only
-        self.tickets: dict[int, Ticket] = {}
-        self.ordered = 0  # designed trials asked
-        self.sum_x = self.sum_v = self.bound = 0.0
-        self.last_v, self.last_low = (
-            self.start,
-            float(promise.floor * gammas.sum()),
-        )  # of the last trial asked
+        self.longest_low = float(promise.floor * gammas.sum())
+        self.baseline = self.stage.play(problem.baseline)
+
+    def open(self) -> CertifiedBook:
+        """Nothing asked; the first pace supposes a trial of full length."""
+        book = CertifiedBook(last_v=self.start, last_low=self.longest_low)
+        if self.box is not None:
+            book.seen = Moments.empty((self.problem.mdp.states, self.problem.mdp.actions))
+            book.boxes = {0: self.interval(book)[0]}
+        return book
+
+    def exact(self, play: Play) -> bool:
+        """Whether a policy goes exactly where the baseline goes."""
+        return np.array_equal(play.flow, self.baseline.flow)
 
     def boundary(self, v: float) -> float:
         """u(v); 0 before the first trial."""
@@ -93,123 +153,118 @@ class Certified(Ledger):
         """The constants of the boundary: rho, level, start, scale."""
         return self.rho, self.level, self.start, self.scale
 
-    def pace(self, done: int, baseline: int, remaining: int) -> float:
+    def pace(self, book: CertifiedBook, done: int, baseline: int, remaining: int) -> float:
         """What designed episodes should earn on average so that the gate need turn none of them down.
 
         On average over the `done` ones and the `remaining`: the tracker makes up for the past. More than
         required while the boundary weighs, less when `baseline` episodes have paid for it. The certificate
         does not depend on it.
         """
-        problem, required = self.problem, self.problem.required
-        debt = required - self.last_low - baseline * (problem.alpha * problem.baseline_value)
+        debt = self.required - book.last_low - baseline * self.credit
         boxed = self.box is not None
-        return required + steepest(self.sum_v, self.last_v, done, debt, remaining, boxed, self.numbers)
+        return self.required + steepest(book.sum_v, book.last_v, done, debt, remaining, boxed, self.numbers)
 
-    def interval(self) -> tuple[Floats, Floats]:
+    def interval(self, book: CertifiedBook) -> tuple[Floats, Floats]:
         """The box now."""
         assert self.box is not None
-        if self._interval is None:
-            self._interval = self.box.around(self.seen.counts, self.seen.mean)
-        return self._interval
+        if book.now is None:
+            book.now = self.box.around(book.seen.counts, book.seen.mean)
+        m, h = book.now
+        return m, h
 
-    def lower(self, play: Play) -> float:
+    def lower(self, book: CertifiedBook, play: Play) -> float:
         """V(b; lower ends of the box), which without a box are the floor."""
         if self.box is None:
             return self.floor_value(play)
-        m, h = self.interval()
+        m, h = self.interval(book)
         return max(self.floor_value(play), float(np.sum(play.weights * (m - h))))
 
-    def ask(self, number: int, play: Play | None) -> None:
-        """Freeze midpoints, half-lengths and the proxy of a designed trial."""
-        super().ask(number, play)
-        if play is None:
+    def freeze(self, book: CertifiedBook, play: Play, baseline: bool) -> Ticket:
+        """Midpoints, half-lengths and the proxy of a designed trial."""
+        plain = super().freeze(book, play, baseline)
+        if plain.baseline:
+            return plain
+        v, low, centre = self.problem.constraint.scale**2 * play.noise, self.lower(book, play), 0.0
+        if self.box is None:
+            return CertifiedTicket(cost=plain.cost, v=v, low=low)
+        m, h = self.interval(book)
+        v += self.stage.second_moment(play, h)
+        centre = float(np.sum(play.weights * m))
+        moved = np.flatnonzero(m != book.boxes[max(book.boxes)])
+        return CertifiedTicket(
+            cost=plain.cost, v=v, low=low, centre=centre, moved=moved, midpoints=m.ravel()[moved]
+        )
+
+    def ask(self, book: CertifiedBook, number: int, ticket: Any) -> None:
+        """Give a designed trial its place in the order."""
+        super().ask(book, number, Ticket(ticket.baseline, ticket.cost))
+        if ticket.baseline:
             return
-        self.ordered += 1
-        v, midpoint, centre = self.problem.constraint.scale**2 * play.noise, None, 0.0
-        if self.box is not None:
-            midpoint, h = self.interval()
-            v += self.stage.second_moment(play, h)
-            centre = float(np.sum(play.weights * midpoint))
-        self.last_v, self.last_low = v, self.lower(play)
-        self.tickets[number] = Ticket(self.ordered, v, self.last_low, midpoint, centre)
+        latest = max(book.boxes, default=0)
+        if ticket.moved is not None and len(ticket.moved):
+            m = book.boxes[latest].copy()
+            m.ravel()[ticket.moved] = ticket.midpoints
+            latest += 1
+            book.boxes[latest] = m
+        book.ordered += 1
+        book.last_v, book.last_low = ticket.v, ticket.low
+        book.lines[number] = Line(book.ordered, ticket.v, ticket.low, ticket.centre, latest)
+        self._forget(book)
 
-    def tell(self, number: int, play: Play | None, episode: Episode) -> None:
+    def tell(self, book: CertifiedBook, number: int, play: Play, episode: Episode | None) -> None:
         """Take in what a trial earned."""
-        super().tell(number, play, episode)
-        if play is not None:
-            ticket = self.tickets[number]
-            gammas = self.problem.mdp.discount ** np.arange(len(episode.constraints))
-            ticket.x = float(np.sum(gammas * episode.constraints))
-            if ticket.midpoint is not None:
-                guess = float(np.sum(gammas * ticket.midpoint[episode.states, episode.actions]))
-                ticket.x -= guess - ticket.centre
-            ticket.status = "told"
-        if self.box is not None and number < self.sealed:
-            self.early[number] = episode
-        self._settle()
+        ticket = self.close(book, number)
+        if not ticket.baseline:
+            assert episode is not None  # of a designed trial everything is learned
+            line = book.lines[number]
+            gammas = self.problem.mdp.discount ** np.arange(len(episode))
+            line.x, line.status = float(np.sum(gammas * episode.constraints)), TOLD
+            if self.box is not None:
+                m = book.boxes[line.box]
+                guess = float(np.sum(gammas * m[episode.states, episode.actions]))
+                line.x -= guess - line.centre
+        if self.box is not None and not (book.sealed and number > book.sealed):
+            book.early[number] = episode
+        self._settle(book)
 
-    def abandon(self, number: int, play: Play | None) -> None:
+    def abandon(self, book: CertifiedBook, number: int) -> None:
         """Charge what an unseen outcome may hide; the box learns nothing more from here on."""
-        super().abandon(number, play)
-        if play is not None:
-            ticket = self.tickets[number]
-            l = math.log(ticket.order * (ticket.order + 1) / self.lost_level)  # noqa: E741  (as in the proof)
-            ticket.x = -(math.sqrt(2.0 * ticket.v * l) + self.scale * l)
-            ticket.status, ticket.low = "lost", 0.0
-        self.sealed = min(self.sealed, number)
-        self.early = {n: told for n, told in self.early.items() if n < self.sealed}
-        self._settle()
+        super().abandon(book, number)
+        if number in book.lines:
+            line = book.lines[number]
+            l = math.log(line.order * (line.order + 1) / self.lost_level)  # noqa: E741  (as in the proof)
+            line.x = -(math.sqrt(2.0 * line.v * l) + self.scale * l)
+            line.status, line.low = LOST, 0.0
+        book.sealed = min(book.sealed or number, number)
+        book.early = {n: told for n, told in book.early.items() if n < book.sealed}
+        self._settle(book)
 
-    def _settle(self) -> None:
+    def _settle(self, book: CertifiedBook) -> None:
         """Fold every trial before the first gap into the sums."""
-        while self.tickets:
-            first = next(iter(self.tickets))
-            ticket = self.tickets[first]
-            if ticket.status == "out":
+        while book.lines:
+            first = next(iter(book.lines))
+            line = book.lines[first]
+            if line.status == OUT:
                 break
-            del self.tickets[first]
-            self.sum_x += ticket.x
-            self.sum_v += ticket.v
-            self.bound = max(self.sum_x - self.boundary(self.sum_v), self.bound + ticket.low)
-        while self.next_seen in self.early:
-            told = self.early.pop(self.next_seen)
-            self.seen.extend(*told)
-            self.next_seen += 1
-            self._interval = None
+            del book.lines[first]
+            book.sum_x += line.x
+            book.sum_v += line.v
+            book.bound = max(book.sum_x - self.boundary(book.sum_v), book.bound + line.low)
+        while book.next_seen in book.early:
+            told = book.early.pop(book.next_seen)
+            if told is not None:
+                book.seen.extend(told.states, told.actions, told.constraints)
+            book.next_seen += 1
+            book.now = None
+        self._forget(book)
 
-    def earned(self) -> float:
+    def _forget(self, book: CertifiedBook) -> None:
+        """Drop midpoints that no line was asked with, but for the latest."""
+        latest = max(book.boxes, default=0)
+        first = next((line.box for line in book.lines.values()), latest)  # lines have rising boxes
+        for box in [box for box in book.boxes if box < min(first, latest)]:
+            del book.boxes[box]
+
+    def earned(self, book: CertifiedBook) -> float:
         """The bound on trials before the first gap, and lower values of those told after it."""
-        return self.bound + sum(t.low for t in self.tickets.values() if t.status == "told")
-
-    def state(self) -> dict[str, Any]:
-        """Plain data."""
-        return super().state() | {
-            "seen": self.seen.state(),
-            "next_seen": self.next_seen,
-            "early": [
-                [number, [np.asarray(column).tolist() for column in told]]
-                for number, told in self.early.items()
-            ],
-            "sealed": None if self.sealed == math.inf else self.sealed,
-            "tickets": [
-                [
-                    number,
-                    dataclasses.asdict(t) | {"midpoint": None if t.midpoint is None else t.midpoint.tolist()},
-                ]
-                for number, t in self.tickets.items()
-            ],
-            "ordered": self.ordered,
-            "sums": [self.sum_x, self.sum_v, self.bound, self.last_v, self.last_low],
-        }
-
-    def load(self, state: dict[str, Any]) -> None:
-        """Back from plain data."""
-        super().load(state)
-        self.seen, self.next_seen = Moments.load(state["seen"]), state["next_seen"]
-        self.early = {number: Episode(*told) for number, told in state["early"]}
-        self.sealed = math.inf if state["sealed"] is None else state["sealed"]
-        self.tickets = {number: Ticket(**ticket) for number, ticket in state["tickets"]}
-        for ticket in self.tickets.values():
-            ticket.midpoint = None if ticket.midpoint is None else np.array(ticket.midpoint)
-        self.ordered, self._interval = state["ordered"], None
-        self.sum_x, self.sum_v, self.bound, self.last_v, self.last_low = state["sums"]
+        return float(book.bound + sum(line.low for line in book.lines.values() if line.status == TOLD))

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from saver.safety.ledgers import Ledger
+from typing import Any
+
+from saver.safety.ledger import Ledger
 from saver.safety.plays import Play
 
-ROUNDING = 1e-12  # of baseline_value
+ROUNDING = 1e-12  # of the ledger's unit
 
 
-def retrospective(ledger: Ledger, play: Play) -> bool:
+def retrospective(ledger: Ledger, book: Any, play: Play) -> bool:
     """The paper's: play the design iff Z(k - 1) >= 0. Breaks the promise by one episode's worth, at once."""
-    return ledger.budget() >= -ROUNDING * ledger.problem.baseline_value
+    return ledger.budget(book) >= -ROUNDING * ledger.unit
 
 
-def prospective(ledger: Ledger, play: Play) -> bool:
+def prospective(ledger: Ledger, book: Any, play: Play) -> bool:
     """Play it iff the budget stays at or above 0 even at the candidate's lower value."""
-    after = ledger.budget() + ledger.lower(play) - ledger.problem.required
-    return after >= -ROUNDING * ledger.problem.baseline_value
+    after = ledger.budget(book) + ledger.lower(book, play) - ledger.required
+    return after >= -ROUNDING * ledger.unit
 
 
 GATES = {"retrospective": retrospective, "prospective": prospective}

@@ -9,9 +9,11 @@ import numpy as np
 
 from saver._jit import jit
 from saver.design.flows import Nodes, forward
-from saver.problem.bellman import by_step
 from saver.problem.checks import Floats
 from saver.problem.mdp import Mdp
+from saver.safety.policies import Grid, Policy
+
+REMEMBERED = 64  # plays
 
 
 class Play(NamedTuple):
@@ -29,18 +31,18 @@ class Stage:
     def __init__(self, mdp: Mdp) -> None:
         self.mdp = mdp
         self.nodes = Nodes.of(mdp)
+        self.grid = Grid(mdp, self.nodes.step, self.nodes.state)
         self._factors = mdp.discount**self.nodes.step
-        self._known: dict[bytes, Play] = {}
+        self._known: dict[Any, Play] = {}
 
-    def play(self, policy: Floats) -> Play:
-        """Evaluate `policy`, [S, A] or [L, S, A]; the last few are remembered."""
-        key = policy.tobytes()
-        found = self._known.get(key)
+    def play(self, policy: Policy | Floats) -> Play:
+        """Evaluate a policy, or its table [S, A] or [L, S, A]; the last few are remembered."""
+        kept = policy if isinstance(policy, Policy) else self.grid.policy(policy)
+        found = self._known.get(kept.key)
         if found is None:
-            if len(self._known) >= 64:
+            if len(self._known) >= REMEMBERED:
                 self._known.pop(next(iter(self._known)))
-            b = np.array(by_step(self.mdp, policy)[self.nodes.step, self.nodes.state])
-            found = self._known[key] = self._evaluate(b)
+            found = self._known[kept.key] = self._evaluate(kept.by_node())
         return found
 
     def _evaluate(self, b: Floats) -> Play:

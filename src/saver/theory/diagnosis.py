@@ -13,7 +13,8 @@ from saver.design.parts import check_variance
 from saver.errors import Infeasible
 from saver.problem import checks, weights
 from saver.problem.checks import Floats
-from saver.problem.statement import Problem, Scenario
+from saver.problem.statement import Problem
+from saver.problem.world import Scenario
 from saver.theory.bounds import SMALLEST_DEVIATION, Bounds, bounds, sizes_of
 from saver.theory.hardness import Hardness, hardness
 from saver.theory.parts import Nodewise, Number, Undefined, closed_design, nodewise, per_state

@@ -10,8 +10,9 @@ import numpy as np
 from saver.design.parts import check_variance, limit_of
 from saver.problem import visits, weights
 from saver.problem.checks import Floats
-from saver.problem.statement import Scenario
+from saver.problem.world import Scenario
 from saver.safety.certified import Certified
+from saver.safety.ledger import Terms
 from saver.safety.plays import Stage
 from saver.theory.parts import Number, Undefined
 
@@ -151,7 +152,7 @@ class Spending:
         self.open = np.full(len(self.grid), math.inf)
         if self.sure:
             return
-        box = Certified(self.problem, forecast.episodes, self.stage, False).box
+        box = Certified(Terms(self.problem, forecast.episodes, self.stage, False)).box
         assert box is not None
         d = visits(self.problem.mdp, policy)
         counts = [np.floor((k - 1.0) * d).astype(np.int64) for k in self.grid]
@@ -168,7 +169,7 @@ class Spending:
 
     def baseline(self, K: int) -> float:
         """The baseline episodes among K; K if nothing else can be afforded."""
-        ledger = Certified(self.problem, K, self.stage, self.sure)
+        ledger = Certified(Terms(self.problem, K, self.stage, self.sure))
         return max(self._at(float(k), ledger) for k in (*self.grid[self.grid < K], K))
 
     def _at(self, k: float, ledger: Certified) -> float:

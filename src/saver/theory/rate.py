@@ -15,7 +15,7 @@ from saver.errors import InvalidProblem
 from saver.problem import checks
 from saver.problem.checks import Floats, Ints
 from saver.problem.seeds import child_seed
-from saver.problem.statement import Scenario
+from saver.problem.world import Scenario
 
 BUDGETS = (4000, 8000, 16000, 32000, 64000, 128000)
 ROUNDING = 1e-12  # relative

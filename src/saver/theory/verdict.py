@@ -11,7 +11,8 @@ from saver.design.closed import going_on
 from saver.design.exact import ExactDesign
 from saver.problem.checks import Floats
 from saver.problem.laws import Bernoulli
-from saver.problem.statement import Problem, Scenario
+from saver.problem.statement import Problem
+from saver.problem.world import Scenario
 from saver.theory.parts import Undefined
 from saver.theory.prediction import MANY, Way
 

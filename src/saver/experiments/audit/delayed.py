@@ -3,18 +3,45 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from saver.collect import Campaign
+from saver.collect import Campaign, Trial
 from saver.collect.collectors import find_collector
-from saver.engine.reference import Player, Truth, knowledge_of
+from saver.problem.episode import Episode
 from saver.problem.seeds import child_seed
-from saver.problem.statement import Scenario
+from saver.problem.world import Scenario
+from saver.simulator import Player, Truth, knowledge_of, rounds
 
 OUT = 30  # trials at once
 CORRELATED = "correlated"  # nothing is late, but rewards move with constraints
 MANNERS = ("in any order", "best first", "worst given up", CORRELATED)
+
+
+@dataclass
+class Late:
+    """Tells in one of MANNERS: keeps episodes back until OUT wait, then lets one go."""
+
+    manner: str
+    rng: np.random.Generator
+    waiting: dict[int, tuple[Trial, Episode]] = field(default_factory=dict)
+
+    def __call__(self, campaign: Campaign, trial: Trial, episode: Episode) -> None:
+        """One episode more."""
+        if self.manner == CORRELATED:
+            s, a, _, c = episode
+            campaign.tell(trial, s, a, 10.0 * c, c)
+            return
+        self.waiting[trial.number] = trial, episode
+        if len(self.waiting) < OUT:
+            return
+        ranked = sorted(self.waiting, key=lambda number: float(sum(self.waiting[number][1].constraints)))
+        if self.manner == "worst given up" and trial.number % 3 == 0:
+            campaign.abandon(self.waiting.pop(ranked[0])[0])
+            return
+        chosen = ranked[-1] if self.manner != "in any order" else ranked[int(self.rng.integers(len(ranked)))]
+        campaign.tell(*self.waiting.pop(chosen))
 
 
 def delayed_campaign(
@@ -28,27 +55,9 @@ def delayed_campaign(
     campaign = Campaign(
         scenario.problem, recipe, episodes, knowledge=knowledge_of(scenario, recipe), seed=child_seed(seed, 0)
     )
-    truth, player = Truth(scenario), Player(scenario.world, child_seed(seed, 1))
-    rng = np.random.default_rng(child_seed(seed, 2))
-    waiting: dict[int, tuple[object, tuple[list[int], list[int], list[float], list[float]]]] = {}
-    earned, worst, baseline = 0.0, math.inf, 0
-    for k in range(1, episodes + 1):
-        trial = campaign.ask()
-        baseline += trial.kind == "baseline"
-        earned += truth.baseline if trial.kind == "baseline" else truth.worth(trial.policy)
-        worst = min(worst, earned - k * scenario.problem.required)
-        states, actions, rewards, constraints = player.run(trial)
-        if manner == CORRELATED:
-            campaign.tell(trial, states, actions, [10.0 * c for c in constraints], constraints)
-            continue
-        waiting[trial.number] = trial, (states, actions, rewards, constraints)
-        if len(waiting) < OUT:
-            continue
-        ranked = sorted(waiting, key=lambda number: sum(waiting[number][1][3]))
-        if manner == "worst given up" and k % 3 == 0:
-            campaign.abandon(waiting.pop(ranked[0])[0])  # type: ignore[arg-type]
-            continue
-        chosen = ranked[-1] if manner != "in any order" else ranked[int(rng.integers(len(ranked)))]
-        told, episode = waiting.pop(chosen)
-        campaign.tell(told, *episode)  # type: ignore[arg-type]
+    player = Player(scenario.world, child_seed(seed, 1))
+    late = Late(manner, np.random.default_rng(child_seed(seed, 2)))
+    worst, baseline = math.inf, 0
+    for done in rounds(campaign, player, Truth(scenario), late):
+        worst, baseline = done.account.worst, done.account.baseline
     return worst, baseline / episodes

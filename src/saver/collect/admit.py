@@ -1,0 +1,123 @@
+"""What users say -> an event, or a refusal: every check of user data stands here, before anything changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from saver.collect.apply import chances, is_weighted
+from saver.collect.events import Abandoned, Learned, Told
+from saver.collect.setup import Setup
+from saver.collect.state import State
+from saver.collect.trial import Trial
+from saver.errors import CampaignEnded, InvalidData
+from saver.estimate.importance import importance_return
+from saver.problem import checks
+from saver.problem.checks import Floats
+from saver.problem.episode import Episode
+
+CLOSE = 1e-9  # of two propensities
+
+
+def may_ask(setup: Setup, state: State) -> None:
+    """Refuse one trial too many."""
+    if state.asked >= setup.episodes:
+        raise CampaignEnded(
+            f"all {setup.episodes} episodes have been asked for; start a campaign with more episodes"
+        )
+
+
+def told(setup: Setup, state: State, trial: Trial | int, episode: Any, *columns: Any) -> Told:
+    """What happened in a trial: an `Episode`, or states, actions, rewards and constraints."""
+    found = find(state, trial)
+    seen = _episode(setup, "the episode", episode, columns)
+    likely = chances(found, seen)
+    _check_actions(setup, found, seen, likely)
+    _check_propensities(found, seen, likely)
+    if is_weighted(setup, found):
+        mdp, target = setup.problem.mdp, setup.problem.target
+        importance_return(mdp, target, seen.states, seen.actions, seen.rewards, likely)
+    return Told(found.number, seen)
+
+
+def abandoned(state: State, trial: Trial | int) -> Abandoned:
+    """A trial of which nothing will be told."""
+    return Abandoned(find(state, trial).number)
+
+
+def learned(setup: Setup, history: Any) -> Learned:
+    """Logged baseline episodes."""
+    if not isinstance(history, Iterable):
+        raise InvalidData(f"history is {history!r}; it must hold episodes, each a saver.Episode")
+    episodes = []
+    for number, item in enumerate(history):
+        if not isinstance(item, Episode):
+            raise InvalidData(
+                f"history[{number}] is a {type(item).__name__}; it must be a saver.Episode(states, actions, "
+                "rewards, constraints)"
+            )
+        episodes.append(_episode(setup, f"history[{number}]", item, ()))
+    return Learned(tuple(episodes))
+
+
+def find(state: State, trial: Trial | int) -> Trial:
+    """The trial that is meant, if it is out."""
+    number = trial.number if isinstance(trial, Trial) else checks.whole("trial", trial, 1)
+    if number > state.asked or number < 1:
+        raise InvalidData(f"trial {number} was never asked; {state.asked} were")
+    if number in state.abandoned:
+        raise InvalidData(f"trial {number} was abandoned; what came of it cannot be told any more")
+    if number not in state.out:
+        raise InvalidData(f"trial {number} was told already; tell each trial once")
+    found = state.out[number]
+    if isinstance(trial, Trial) and not trial.same_as(found):
+        raise InvalidData(f"trial {number} is of another campaign; tell it there")
+    return found
+
+
+def _episode(setup: Setup, name: str, first: Any, columns: tuple[Any, ...]) -> Episode:
+    if isinstance(first, Episode) and columns:
+        raise InvalidData("an episode was told with more beside it; tell the episode, or its four sequences")
+    episode = first
+    if not isinstance(episode, Episode):
+        if len(columns) != 3:
+            raise InvalidData(
+                f"{1 + len(columns)} things were told; tell a saver.Episode, or states, actions, rewards and "
+                "constraints"
+            )
+        episode = Episode(first, *columns)
+    if episode.constraints is None:
+        raise InvalidData(f"{name} has no constraints; give one for each step")
+    _check_bounds(setup, episode.check(setup.problem.mdp).constraints)
+    return episode
+
+
+def _check_bounds(setup: Setup, constraints: Floats) -> None:
+    """Refuse what the promise rules out."""
+    low, high = setup.problem.constraint.bounds
+    if len(outside := np.flatnonzero((constraints < low) | (constraints > high))):
+        raise InvalidData(
+            f"constraints[{outside[0]}] is {checks.show(constraints[outside[0]])}, outside the declared "
+            f"bounds [{low:g}, {high:g}]; correct the value or declare wider bounds"
+        )
+
+
+def _check_actions(setup: Setup, trial: Trial, episode: Episode, likely: Floats) -> None:
+    if len(never := np.flatnonzero(likely == 0.0)):
+        t, mdp = never[0], setup.problem.mdp
+        raise InvalidData(
+            f"{mdp.action_label(episode.actions[t])} in {mdp.state_label(episode.states[t])} at step {t} has "
+            f"probability 0 under trial {trial.number}; tell the actions that trial.act gave"
+        )
+
+
+def _check_propensities(trial: Trial, episode: Episode, likely: Floats) -> None:
+    said = episode.propensities
+    if said is not None and len(wrong := np.flatnonzero(np.abs(said - likely) > CLOSE)):
+        t = wrong[0]
+        raise InvalidData(
+            f"propensities[{t}] is {checks.show(said[t])}, but trial {trial.number} takes that action with "
+            f"probability {checks.show(likely[t])}; leave them out, or tell trial.row(step, state)[action]"
+        )

@@ -1,0 +1,119 @@
+"""(setup, state, event) -> state: what an event does. It was decided or admitted before: none is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from saver.collect.events import BASELINE, EXPLORE, PLAN, Abandoned, Asked, Event, Learned, Plan, Told
+from saver.collect.setup import Setup
+from saver.collect.state import State
+from saver.collect.trial import Trial
+from saver.estimate.log import take
+from saver.problem.checks import Floats
+from saver.problem.episode import Episode
+from saver.safety.policies import Policy
+
+
+def apply(setup: Setup, state: State, event: Event) -> State:
+    """The state after the event: the same object, changed."""
+    if isinstance(event, Asked):
+        _asked(setup, state, event)
+    elif isinstance(event, Told):
+        _told(setup, state, event)
+    elif isinstance(event, Abandoned):
+        _abandoned(setup, state, event)
+    else:
+        _learned(setup, state, event)
+    return state
+
+
+def _asked(setup: Setup, state: State, event: Asked) -> None:
+    if event.plan is not None:
+        state.plan = event.plan
+    if event.exploration is not None:
+        state.exploration = event.exploration
+    follows = policy_of(setup, state, event.policy, event.by_step)
+    state.asked, state.stream = event.number, event.stream
+    state.explored += event.kind == "explore"
+    state.out[event.number] = Trial(event.number, event.kind, follows, event.draws)
+    for name, ledger in setup.ledgers.items():
+        ledger.ask(state.books[name], event.number, event.tickets[name])
+
+
+def _told(setup: Setup, state: State, event: Told) -> None:
+    trial, episode = state.out.pop(event.number), event.episode
+    learned = trial.kind != "baseline" or setup.collector.learn_from_baseline
+    if learned:
+        weighted = chances(trial, episode) if is_weighted(setup, trial) else None
+        take(setup.problem.mdp, setup.problem.target, state.sums, episode, weighted)
+        state.constraints.extend(episode.states, episode.actions, episode.constraints)
+    nodes = setup.stage.grid.slot[np.arange(len(episode)), episode.states]
+    np.add.at(state.counts[trial.kind], (nodes, episode.actions), 1.0)
+    state.told[trial.kind] += 1
+    play = setup.stage.play(trial.follows)
+    for name, ledger in setup.ledgers.items():
+        ledger.tell(state.books[name], event.number, play, episode if learned else None)
+
+
+def _abandoned(setup: Setup, state: State, event: Abandoned) -> None:
+    del state.out[event.number]
+    state.abandoned.add(event.number)
+    for name, ledger in setup.ledgers.items():
+        ledger.abandon(state.books[name], event.number)
+
+
+def _learned(setup: Setup, state: State, event: Learned) -> None:
+    for episode in event.episodes:
+        take(setup.problem.mdp, setup.problem.target, state.sums, episode, None)
+        state.constraints.extend(episode.states, episode.actions, episode.constraints)
+        for name, ledger in setup.ledgers.items():
+            ledger.learn(state.books[name], episode)
+
+
+def is_weighted(setup: Setup, trial: Trial) -> bool:
+    """Whether the estimate weighs this trial by its propensities."""
+    return setup.collector.estimate == "importance" and trial.kind != "baseline"
+
+
+def chances(trial: Trial, episode: Episode) -> Floats:
+    """The probability of each action that was taken."""
+    return np.array(
+        [
+            trial.row(t, state)[action]
+            for t, (state, action) in enumerate(zip(episode.states, episode.actions, strict=True))
+        ]
+    )
+
+
+def policy_of(
+    setup: Setup,
+    state: State,
+    policy: Any,
+    by_step: bool,
+    made: Plan | None = None,
+    exploration: Policy | None = None,
+) -> Policy:
+    """The policy that a decision names, or whose actions it holds; `made` and `exploration` if just made."""
+    if not isinstance(policy, str):
+        return setup.stage.grid.choices(by_step, policy)
+    if policy == BASELINE:
+        return setup.baseline
+    if policy == EXPLORE:
+        return exploration or exploration_of(setup, state)
+    assert policy == PLAN
+    return plan_of(setup, made or state.plan)
+
+
+def plan_of(setup: Setup, plan: Plan | None) -> Policy:
+    """A plan as a policy."""
+    assert plan is not None
+    return Policy(setup.stage.grid, plan.by_step, plan.rows)
+
+
+def exploration_of(setup: Setup, state: State) -> Policy:
+    """What is explored by: uniform play, or what was computed once and kept."""
+    if state.exploration is None:
+        return setup.exploration()
+    return Policy(setup.stage.grid, True, state.exploration)

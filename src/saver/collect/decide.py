@@ -1,0 +1,166 @@
+"""(setup, state) -> Asked: the next trial. Explores first, then follows the design, behind the gate.
+
+Nothing is changed here: what was decided takes effect when `apply` is given the event.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from saver.collect.apply import exploration_of, plan_of, policy_of
+from saver.collect.events import BASELINE, EXPLORE, PLAN, Asked, Plan
+from saver.collect.knowledge import Statistics
+from saver.collect.planning import next_plan
+from saver.collect.setup import USED, Setup
+from saver.collect.state import KINDS, State, set_words, words
+from saver.collect.tracker import follow_design
+from saver.problem.checks import Bools, Floats
+from saver.safety import GATES
+from saver.safety.policies import Policy
+
+
+class Candidate(NamedTuple):
+    """What would be played if it can be afforded: a kind, and a policy by name or by its actions."""
+
+    kind: str
+    policy: Any
+    by_step: bool = False
+
+
+def decide(setup: Setup, state: State) -> Asked:
+    """The next trial."""
+    made, exploration = None, None
+    if exploring(setup, state):
+        if setup.collector.explore == "coverage" and state.exploration is None:
+            exploration = setup.exploration()
+        candidate = explore(setup, state, exploration or exploration_of(setup, state))
+    else:
+        made = new_plan(setup, state) if plan_due(setup, state) else None
+        candidate = design(setup, state, made or state.plan)
+    follows = policy_of(setup, state, candidate.policy, candidate.by_step, made, exploration)
+    if not affordable(setup, state, follows):
+        candidate, follows = Candidate("baseline", BASELINE), setup.baseline
+    draws, stream = None, state.stream
+    if not follows.sure:
+        set_words(setup.stream.bit_generator, state.stream)
+        draws, stream = setup.stream.random(setup.problem.mdp.horizon), words(setup.stream.bit_generator)
+    play, baseline = setup.stage.play(follows), candidate.kind == "baseline"
+    return Asked(
+        state.asked + 1,
+        *candidate,
+        draws=draws,
+        plan=made,
+        exploration=None if exploration is None else exploration.rows,
+        tickets={
+            name: ledger.freeze(state.books[name], play, baseline) for name, ledger in setup.ledgers.items()
+        },
+        stream=stream,
+    )
+
+
+def exploring(setup: Setup, state: State) -> bool:
+    """Whether the next trial explores."""
+    done = state.asked if setup.collector.explore_by_clock else state.explored
+    return done < setup.explorations
+
+
+def explore(setup: Setup, state: State, policy: Policy) -> Candidate:
+    """In turn where nothing is random, so that the certificate is as tight as it can be; else drawn."""
+    if not setup.explores_in_turn:
+        return Candidate("explore", EXPLORE)
+    counts = visits(setup, state, policy.by_step, ("explore",))
+    return Candidate("explore", *_follow(setup, policy, counts, None))
+
+
+def design(setup: Setup, state: State, plan: Plan | None) -> Candidate:
+    """The plan, drawn from or tracked."""
+    assert plan is not None
+    collector = setup.collector
+    if collector.track == "sample":
+        return Candidate("baseline" if collector.design == "baseline" else "design", PLAN)
+    kinds = ("design",) if collector.track == "designed" else KINDS
+    policy = plan_of(setup, plan)
+    counts = visits(setup, state, policy.by_step, kinds)
+    return Candidate("design", *_follow(setup, policy, counts, come_first(setup, state)))
+
+
+def _follow(setup: Setup, policy: Policy, counts: Floats, first: Bools | None) -> tuple[Any, bool]:
+    grid = setup.stage.grid
+    if first is None:
+        rows = np.zeros(policy.rows.shape, dtype=bool)
+    else:
+        rows = first[grid.state] if policy.by_step else first
+    chosen = follow_design(policy.rows, counts, rows)
+    return grid.choices(policy.by_step, chosen).rows, policy.by_step
+
+
+def plan_due(setup: Setup, state: State) -> bool:
+    """Whether a design is to be made now."""
+    if state.plan is None:
+        return True
+    return not setup.designer.fixed and state.asked + 1 >= state.plan.until
+
+
+def new_plan(setup: Setup, state: State) -> Plan:
+    """The design for what is believed now."""
+    number = state.asked + 1
+    warm = None if state.plan is None else state.plan.warm
+    made = setup.designer.design(
+        statistics(setup, state), setup.variance(state.sums.rewards), pace(setup, state), warm
+    )
+    policy = setup.stage.grid.policy(made.policy)
+    until = int(next_plan(number, float(setup.collector.replan)))
+    return Plan(policy.by_step, policy.rows, until, made.warm)
+
+
+def pace(setup: Setup, state: State) -> float:
+    """What the design should earn: as required, or as the ledger can afford."""
+    if not setup.designer.paced or setup.used is None:
+        return setup.problem.required
+    designed = state.told["explore"] + state.told["design"]
+    return setup.used.pace(state.books[USED], designed, state.told["baseline"], setup.episodes - state.asked)
+
+
+def statistics(setup: Setup, state: State) -> Statistics:
+    """What a design is told now."""
+    return Statistics.of(
+        setup.problem, setup.knowledge, state.asked + 1, state.sums.rewards, state.constraints
+    )
+
+
+def visits(setup: Setup, state: State, by_step: bool, kinds: tuple[str, ...]) -> Floats:
+    """Visits in trials of these kinds, by node or by state; trials that are out count as expected."""
+    counts: Floats = np.sum([state.counts[kind] for kind in kinds], axis=0)
+    for trial in state.out.values():
+        if trial.kind in kinds:
+            counts += setup.stage.play(trial.follows).flow
+    if by_step:
+        return counts
+    mdp = setup.problem.mdp
+    sums = np.zeros((mdp.states, mdp.actions))
+    np.add.at(sums, setup.stage.grid.state, counts)
+    return sums
+
+
+def come_first(setup: Setup, state: State) -> Bools:
+    """Pairs that come first: with weight, never sampled, and not expected by a trial that is out.
+
+    From the middle of the campaign on also those with one sample, which says nothing of their variance:
+    without a second one the estimate has no standard error.
+    """
+    enough = 1 if 2 * (state.asked + 1) <= setup.episodes else 2
+    first: Bools = (setup.designer.weights > 0) & (state.sums.rewards.counts < enough)
+    for trial in state.out.values():
+        first &= setup.stage.play(trial.follows).weights == 0
+    return first
+
+
+def affordable(setup: Setup, state: State, policy: Policy) -> bool:
+    """Whether the gate lets a policy pass; what is worth exactly the baseline always does."""
+    gate, used = GATES.get(setup.collector.gate), setup.used
+    if gate is None or used is None:
+        return True
+    play = setup.stage.play(policy)
+    return used.exact(play) or gate(used, state.books[USED], play)

@@ -1,0 +1,90 @@
+"""What happens to a campaign. Its state is a fold of these, in order; nothing else changes it.
+
+An `Asked` holds the whole decision, so that replay applies it and never decides again: another machine's
+rounding must not change history.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from saver.problem.codec import portable
+from saver.problem.episode import Episode
+
+BASELINE, EXPLORE, PLAN = "baseline", "explore", "plan"  # policies by name
+
+
+@portable("plan")
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A design that was made.
+
+    Attributes:
+        by_step: rows are nodes (step, state), else states.
+        rows: probabilities, [n, A].
+        until: the episode at which it is replaced.
+        warm: where the next solve may start, or None.
+    """
+
+    by_step: bool
+    rows: Any
+    until: int
+    warm: Any = None
+
+
+@portable("asked")
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A trial was decided.
+
+    Attributes:
+        number: of the trial, from 1.
+        kind: "explore", "design" or "baseline".
+        policy: BASELINE, EXPLORE or PLAN, or one action for each row, a small integer.
+        by_step: where `policy` holds actions: its rows are nodes (step, state), else states.
+        draws: one uniform number for each step, or None where nothing is left to chance.
+        plan: a new one, if one was made.
+        exploration: the policy to explore by, when it is first used and had to be computed, [n, A].
+        tickets: what each ledger froze.
+        stream: the state of the random generator after it.
+    """
+
+    number: int
+    kind: str
+    policy: Any
+    by_step: bool = False
+    draws: Any = None
+    plan: Plan | None = None
+    exploration: Any = None
+    tickets: dict[str, Any] = field(default_factory=dict)
+    stream: Any = None
+
+
+@portable("told")
+@dataclass(frozen=True, eq=False)
+class Told:
+    """What came of a trial."""
+
+    number: int
+    episode: Episode
+
+
+@portable("abandoned")
+@dataclass(frozen=True, eq=False)
+class Abandoned:
+    """Nothing will be told of a trial."""
+
+    number: int
+
+
+@portable("learned")
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """Logged baseline episodes, known before the first trial: they teach, and count for no budget."""
+
+    episodes: tuple[Any, ...]
+
+
+Event = Asked | Told | Abandoned | Learned
+EVENTS = (Asked, Told, Abandoned, Learned)

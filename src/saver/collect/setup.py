@@ -1,0 +1,83 @@
+"""What never changes in a campaign, prepared once."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+import numpy as np
+
+from saver.collect.belief import believed_variance
+from saver.collect.collectors import Collector, find_collector
+from saver.collect.knowledge import Knowledge
+from saver.collect.planning import Designer
+from saver.design import coverage
+from saver.problem import checks
+from saver.problem.checks import Floats
+from saver.problem.codec import fingerprint
+from saver.problem.moments import Moments
+from saver.problem.statement import Problem
+from saver.safety import GATES, LEDGERS, Ledger, Stage, Terms
+from saver.safety.policies import Policy
+
+USED, PLUGIN = "used", "plugin"  # the ledger behind the gate, and the one that every campaign keeps beside it
+
+
+class Setup:
+    """A problem, a collector and a number of episodes, with all that can be known before the first."""
+
+    def __init__(
+        self, problem: Problem, collector: Collector | str, episodes: int, knowledge: Knowledge | None = None
+    ) -> None:
+        checks.kind("problem", problem, Problem)
+        self.problem, self.collector = problem, find_collector(collector)
+        self.episodes = checks.whole("episodes", episodes, 1)
+        if knowledge is not None:
+            checks.kind("knowledge", knowledge, Knowledge)
+        self.knowledge = (knowledge or Knowledge()).limited(problem, self.collector.knows)
+        self.stage = Stage(problem.mdp)
+        self.designer = Designer(problem, self.collector, self.episodes)
+        self.ledgers = self._ledgers()
+        self.baseline = self.stage.grid.policy(problem.baseline)
+        self.stream = np.random.Generator(np.random.PCG64(0))  # set to a state before every use
+
+    def _ledgers(self) -> dict[str, Ledger]:
+        sure = self.stage.deterministic and self.collector.track != "sample"
+        terms = Terms(self.problem, self.episodes, self.stage, sure)
+        kinds = {PLUGIN: "plugin", USED: self.collector.ledger}
+        return {name: LEDGERS[kind](terms) for name, kind in kinds.items() if kind != "none"}
+
+    @property
+    def used(self) -> Ledger | None:
+        """The ledger behind the gate."""
+        return self.ledgers.get(USED)
+
+    @property
+    def gate(self) -> object:
+        """The collector's gate, a function of (ledger, book, play), or None."""
+        return GATES.get(self.collector.gate)
+
+    @property
+    def explorations(self) -> int:
+        """How many non-baseline episodes explore."""
+        return 0 if self.collector.explore == "none" else math.isqrt(self.episodes)
+
+    @property
+    def explores_in_turn(self) -> bool:
+        """Whether the exploration is tracked, not drawn."""
+        return self.stage.deterministic and self.collector.track != "sample"
+
+    def exploration(self) -> Policy:
+        """What the first episodes play: for "coverage" a program is solved, always in the same way."""
+        mdp = self.problem.mdp
+        table = coverage(mdp).policy if self.collector.explore == "coverage" else mdp.uniform
+        return self.stage.grid.policy(table)
+
+    def variance(self, rewards: Moments) -> Floats:
+        """What is believed about reward variances."""
+        return believed_variance(self.problem, self.collector, self.knowledge, self.episodes, rewards)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of problem and collector; a design that is a function counts as such, whatever it does."""
+        return fingerprint(self.problem, self.collector.described())

@@ -1,0 +1,82 @@
+"""What changes in a campaign, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from saver.collect.events import Plan
+from saver.collect.setup import Setup
+from saver.collect.trial import Trial
+from saver.estimate import Sums
+from saver.problem.codec import portable
+from saver.problem.moments import Moments
+from saver.problem.seeds import child_seed
+
+KINDS = ("explore", "design", "baseline")
+
+
+@portable("state")
+@dataclass(eq=False)
+class State:
+    """One campaign between two events.
+
+    Attributes:
+        stream: the state of the random generator.
+        sums: of the told episodes, for the estimate.
+        constraints: of the told episodes, for the design.
+        counts: visits of told trials by kind, [nodes, A] each.
+        books: what each ledger wrote down.
+        told: trials told, by kind.
+        asked: trials asked.
+        explored: of these, those that explore.
+        plan: the design that is followed now.
+        exploration: the policy to explore by, where it had to be computed, [n, A].
+        out: the trials that are out.
+        abandoned: the numbers of trials that were abandoned.
+    """
+
+    stream: list[Any]
+    sums: Sums
+    constraints: Moments
+    counts: dict[str, Any]
+    books: dict[str, Any]
+    told: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
+    asked: int = 0
+    explored: int = 0
+    plan: Plan | None = None
+    exploration: Any = None
+    out: dict[int, Trial] = field(default_factory=dict)
+    abandoned: set[int] = field(default_factory=set)
+
+    @classmethod
+    def begin(cls, setup: Setup, seed: int | np.random.SeedSequence = 0) -> State:
+        """Nothing has happened."""
+        mdp = setup.problem.mdp
+        rows = (len(setup.stage.nodes.state), mdp.actions)
+        return cls(
+            stream=words(np.random.PCG64(child_seed(seed, 0))),
+            sums=Sums.empty(mdp),
+            constraints=Moments.empty((mdp.states, mdp.actions)),
+            counts={kind: np.zeros(rows) for kind in KINDS},
+            books={name: ledger.open() for name, ledger in setup.ledgers.items()},
+        )
+
+
+def words(generator: Any) -> list[Any]:
+    """The state of a PCG64 as four numbers."""
+    kept = generator.state
+    return [kept["state"]["state"], kept["state"]["inc"], kept["has_uint32"], kept["uinteger"]]
+
+
+def set_words(generator: Any, kept: list[Any]) -> None:
+    """Put a PCG64 where it was."""
+    state, inc, has, rest = kept
+    generator.state = {
+        "bit_generator": "PCG64",
+        "state": {"state": state, "inc": inc},
+        "has_uint32": has,
+        "uinteger": rest,
+    }

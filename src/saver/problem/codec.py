@@ -1,0 +1,199 @@
+"""Value types to plain data (numbers, strings, lists, dicts) and back: for files, states and events.
+
+A type takes part by `@portable("name")`; its fields travel by name, and those at their default stay at home:
+a field that is added later, with a default, changes neither a file nor a fingerprint; those that the
+constructor does not take are derived, and stay too. Numbers come back bit
+by bit. Arrays are written to be read (`pack(value)`: flat, without their zeros where most are zero) or to be
+small (`pack(value, small=True)`).
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import json
+import math
+import zlib
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+from scipy import sparse
+
+from saver.errors import InvalidData
+
+TAG = "~"
+MOST = 2**28  # entries of an array
+SPARSE = 0.5  # an array with fewer entries than this share is written without its zeros
+TYPES: dict[str, type] = {}
+T = TypeVar("T")
+DTYPES = {"f8": np.float64, "i8": np.int64, "u1": np.uint8, "u2": np.uint16, "b1": np.bool_}
+
+
+def portable(name: str) -> Callable[[type[T]], type[T]]:
+    """Let a dataclass be packed, under this name."""
+
+    def register(cls: type[T]) -> type[T]:
+        TYPES[name] = cls
+        return cls
+
+    return register
+
+
+def pack(value: Any, *, small: bool = False) -> Any:  # noqa: PLR0911  (one for each kind of value)
+    """Plain data."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float | np.floating):
+        return float(value) if math.isfinite(value) else {TAG: "number", "is": repr(float(value))}
+    if isinstance(value, np.bool_ | np.integer):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return _pack_small(value) if small else _pack_array(value)
+    if sparse.issparse(value):
+        return _pack_sparse(value)
+    if isinstance(value, list | tuple):
+        return [pack(item, small=small) for item in value]
+    if isinstance(value, set | frozenset):
+        return {TAG: "set", "of": sorted(value)}
+    if isinstance(value, dict):
+        if all(isinstance(key, str) and key != TAG for key in value):
+            return {key: pack(item, small=small) for key, item in value.items()}
+        items = [[pack(key), pack(item, small=small)] for key, item in value.items()]
+        return {TAG: "dict", "of": items}
+    return _pack_fields(value, small)
+
+
+def unpack(plain: Any) -> Any:
+    """Back from plain data."""
+    if isinstance(plain, list):
+        return [unpack(item) for item in plain]
+    if not isinstance(plain, dict):
+        return plain
+    if TAG not in plain:
+        return {key: unpack(item) for key, item in plain.items()}
+    name = plain[TAG]
+    if name in _READERS:
+        return _READERS[name](plain)
+    if not isinstance(name, str) or name not in TYPES:
+        raise InvalidData(f"it holds a {name!r}, which this version does not know")
+    return _unpack_fields(TYPES[name], plain)
+
+
+def fingerprint(*values: Any) -> str:
+    """A hash of what the values say, whatever this version calls its defaults."""
+    text = json.dumps([pack(value) for value in values], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _pack_fields(value: Any, small: bool) -> dict[str, Any]:
+    name = next((name for name, cls in TYPES.items() if cls is type(value)), None)
+    if name is None:
+        shown = getattr(value, "__name__", type(value).__name__)
+        raise InvalidData(f"{shown} cannot be written: a {type(value).__name__} is no plain data")
+    plain: dict[str, Any] = {TAG: name}
+    for field in dataclasses.fields(value):
+        item = getattr(value, field.name)
+        if field.init and not _is_default(field, item):
+            plain[field.name] = pack(item, small=small)
+    return plain
+
+
+def _is_default(field: dataclasses.Field[Any], item: Any) -> bool:
+    default = field.default
+    if field.default_factory is not dataclasses.MISSING:
+        default = field.default_factory()
+    if isinstance(item, np.ndarray) or isinstance(default, np.ndarray) or type(item) is not type(default):
+        return False
+    return bool(item == default)
+
+
+def _unpack_fields(cls: type, plain: dict[str, Any]) -> Any:
+    fields = {field.name: field for field in dataclasses.fields(cls)}
+    if unknown := sorted(set(plain) - set(fields) - {TAG}):
+        raise InvalidData(f"it has {unknown[0]!r} in a {plain[TAG]}, which this version does not know")
+    given = {}
+    for name, item in plain.items():
+        if name != TAG:
+            made = unpack(item)
+            given[name] = tuple(made) if str(fields[name].type).startswith("tuple") else made
+    return cls(**given)
+
+
+def _pack_array(value: Any) -> dict[str, Any]:
+    flat, kind = value.ravel(), _kind(value)
+    plain: dict[str, Any] = {TAG: "array", "kind": kind, "shape": list(value.shape)}
+    at = np.flatnonzero(flat)
+    if len(at) < SPARSE * flat.size:
+        return {**plain, "at": at.tolist(), "is": _numbers(flat[at])}
+    return {**plain, "is": _numbers(flat)}
+
+
+def _pack_small(value: Any) -> dict[str, Any]:
+    data = np.ascontiguousarray(value).astype(f"<{_kind(value)}", copy=False).tobytes()
+    text = base64.b64encode(zlib.compress(data, 1)).decode()
+    return {TAG: "array", "kind": _kind(value), "shape": list(value.shape), "zip": text}
+
+
+def _pack_sparse(value: Any) -> dict[str, Any]:
+    rows = sparse.coo_array(value)
+    return {
+        TAG: "sparse", "shape": list(value.shape), "row": rows.coords[0].tolist(),
+        "column": rows.coords[1].tolist(), "is": _numbers(rows.data),
+    }  # fmt: skip
+
+
+def _kind(value: Any) -> str:
+    kind = f"{value.dtype.kind}{value.dtype.itemsize}"
+    if kind not in DTYPES:
+        raise InvalidData(f"an array of {value.dtype} cannot be written")
+    return kind
+
+
+def _numbers(values: Any) -> list[Any]:
+    plain: list[Any] = values.tolist()
+    if values.dtype.kind == "f" and not np.all(np.isfinite(values)):
+        return [pack(item) for item in plain]
+    return plain
+
+
+def _read_array(plain: dict[str, Any]) -> Any:
+    dtype, shape = DTYPES[plain["kind"]], tuple(map(int, plain["shape"]))
+    count = math.prod(shape)
+    if min((*shape, 0)) < 0 or count > MOST:
+        raise InvalidData(f"an array claims the shape {shape}")
+    if "zip" in plain:
+        room = count * np.dtype(dtype).itemsize
+        data = zlib.decompressobj().decompress(base64.b64decode(plain["zip"], validate=True), room + 1)
+        if len(data) != room:
+            raise InvalidData(f"an array of the shape {shape} holds another number of bytes")
+        return np.frombuffer(data, dtype=f"<{plain['kind']}").astype(dtype).reshape(shape)
+    values: Any = np.array(unpack(plain["is"]), dtype=dtype)
+    if "at" not in plain:
+        return values.reshape(shape)
+    flat: Any = np.zeros(count, dtype=dtype)
+    flat[np.array(plain["at"], dtype=np.int64)] = values
+    return flat.reshape(shape)
+
+
+def _read_sparse(plain: dict[str, Any]) -> Any:
+    rows, columns = map(int, plain["shape"])
+    if rows < 0 or columns < 0 or rows > MOST or columns > MOST:
+        raise InvalidData(f"a table claims the shape {(rows, columns)}")
+    at = np.array(plain["row"], dtype=np.int64), np.array(plain["column"], dtype=np.int64)
+    values = np.array(unpack(plain["is"]), dtype=np.float64)
+    return sparse.coo_array((values, at), shape=(rows, columns)).tocsr()
+
+
+def _key(plain: Any) -> Any:
+    return tuple(plain) if isinstance(plain, list) else plain
+
+
+_READERS: dict[Any, Callable[[dict[str, Any]], Any]] = {
+    "number": lambda plain: float(plain["is"]),
+    "set": lambda plain: set(plain["of"]),
+    "dict": lambda plain: {_key(key): unpack(item) for key, item in plain["of"]},
+    "array": _read_array,
+    "sparse": _read_sparse,
+}

@@ -1,0 +1,92 @@
+"""One trajectory: what was seen in an episode, wherever it was run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from saver.errors import InvalidData
+from saver.problem import checks
+from saver.problem.checks import Ints
+from saver.problem.codec import portable
+from saver.problem.mdp import Mdp
+
+END = -1  # a final state: the last action ended the episode
+
+
+@portable("episode")
+@dataclass(frozen=True, eq=False)
+class Episode(checks.Frozen):
+    """One episode, step by step; the sequences are equally long and cannot be written.
+
+    Unpacks into its first four: `states, actions, rewards, constraints = episode`.
+
+    Attributes:
+        states: `states[t]` is where `actions[t]` was taken.
+        actions: likewise.
+        rewards: likewise.
+        constraints: likewise, or None where nothing is guarded.
+        propensities: the probability with which each action was taken, or None where it was not recorded.
+        final_state: where the last action led; None if not seen, `saver.END` if it ended the episode.
+    """
+
+    states: Any
+    actions: Any
+    rewards: Any
+    constraints: Any = None
+    propensities: Any = None
+    final_state: int | None = None
+
+    def __post_init__(self) -> None:
+        states = _indices("states", self.states)
+        columns: dict[str, Any] = {"states": states, "actions": _indices("actions", self.actions)}
+        for name in ("rewards", "constraints", "propensities"):
+            if name == "rewards" or getattr(self, name) is not None:
+                columns[name] = checks.array(name, getattr(self, name), InvalidData)
+        for name, column in columns.items():
+            if column.shape != states.shape:
+                raise InvalidData(
+                    f"{name} has shape {column.shape} but states has {states.shape}; "
+                    "they must be equally long"
+                )
+            object.__setattr__(self, name, checks.frozen(column))
+        if self.final_state is not None:
+            object.__setattr__(self, "final_state", checks.whole("final_state", self.final_state, END))
+
+    def __iter__(self) -> Iterator[Any]:
+        """States, actions, rewards, constraints."""
+        return iter((self.states, self.actions, self.rewards, self.constraints))
+
+    def __len__(self) -> int:
+        """The number of steps."""
+        return len(self.states)
+
+    def check(self, mdp: Mdp) -> Episode:
+        """Refuse what cannot have happened in this model."""
+        for name, column, count in (
+            ("states", self.states, mdp.states),
+            ("actions", self.actions, mdp.actions),
+        ):
+            if len(bad := np.flatnonzero((column < 0) | (column >= count))):
+                raise InvalidData(f"{name}[{bad[0]}] is {column[bad[0]]}; it must be from 0 to {count - 1}")
+        if not 1 <= len(self) <= mdp.horizon:
+            raise InvalidData(
+                f"the episode has {len(self)} steps; it must have 1 to {mdp.horizon}, the horizon"
+            )
+        mdp.check_path(self.states, self.actions, self.final_state)
+        return self
+
+
+def _indices(name: str, value: Any) -> Ints:
+    try:
+        raw = np.asarray(value)
+    except ValueError:
+        raw = np.empty(1)
+    if raw.ndim != 1 or (raw.size and raw.dtype.kind not in "iu"):
+        raise InvalidData(f"{name} must be a sequence of whole numbers, got {value!r}")
+    if raw.dtype.kind == "u" and raw.size and raw.max() > np.iinfo(np.int64).max:
+        raise InvalidData(f"{name} holds {raw.max()}, which is no index")
+    return raw.astype(np.int64)

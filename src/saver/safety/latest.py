@@ -1,0 +1,56 @@
+"""The ledger of the paper's proof, and the same without widths."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from saver.problem.checks import Floats
+from saver.problem.codec import portable
+from saver.problem.episode import Episode
+from saver.problem.moments import Moments
+from saver.safety.ledger import Book
+from saver.safety.paper import Paper
+from saver.safety.plays import Play
+from saver.safety.widths import paper_lower
+
+
+@portable("latest-book")
+@dataclass(eq=False)
+class LatestBook(Book):
+    """Constraints as they were told, and the expected discounted visits of the designed trials, [S, A]."""
+
+    constraints: Moments = field(default_factory=lambda: Moments.empty((0, 0)))
+    visited: Any = None
+
+
+class Latest(Paper):
+    """As in the paper's proof: accumulated expected visits times the current lower bounds."""
+
+    def open(self) -> Book:
+        """Nothing seen."""
+        shape = (self.problem.mdp.states, self.problem.mdp.actions)
+        return LatestBook(constraints=Moments.empty(shape), visited=np.zeros(shape))
+
+    def tell(self, book: Any, number: int, play: Play, episode: Episode | None) -> None:
+        """Accumulate the expected visits of a designed episode."""
+        ticket = self.close(book, number)
+        if episode is not None:
+            self.learn(book, episode)
+        if not ticket.baseline:
+            book.visited += play.weights
+
+    def earned(self, book: Any) -> float:
+        """Every designed episode, re-evaluated now."""
+        return float(np.sum(book.visited * self.bounds(book)))
+
+
+class Plugin(Latest):
+    """`Latest` with width 0: what the paper's budget plots look like. It promises nothing."""
+
+    def bounds(self, book: Any) -> Floats:
+        """The sample means, the floor where nothing was seen."""
+        seen = book.constraints
+        return paper_lower(self.problem, np.zeros(seen.counts.shape), seen.counts, seen.mean)

@@ -1,0 +1,146 @@
+"""What a ledger is: rules that say what is believed about the constraint value earned so far.
+
+budget = sum over told trials of (value - required), required = (1 - alpha) baseline_value. A baseline trial
+counts with exactly `baseline_value`. A trial that is out, or was abandoned, may or may not run: it counts
+with min(0, V(b; floor) - required).
+
+A ledger never changes; what it writes stands in its book, which is plain data and the ledger's own. To add a
+ledger: a subclass of `Ledger` with its book in a file of its own, and a row in `registry.LEDGERS`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from saver.problem.codec import portable
+from saver.problem.episode import Episode
+from saver.problem.statement import Problem
+from saver.safety.plays import Play, Stage
+
+
+class Terms(NamedTuple):
+    """What a ledger is made for."""
+
+    problem: Problem
+    episodes: int
+    stage: Stage
+    sure: bool  # whether start, transitions and every policy but the baseline leave nothing to chance
+
+
+@portable("ticket")
+@dataclass(frozen=True, eq=False)
+class Ticket:
+    """What a ledger freezes when a trial is asked.
+
+    Attributes:
+        baseline: the trial is worth exactly what the baseline is.
+        cost: what it may cost while it is out, at most 0.
+    """
+
+    baseline: bool = False
+    cost: float = 0.0
+
+
+@portable("book")
+@dataclass(eq=False)
+class Book:
+    """What every ledger writes down.
+
+    Attributes:
+        baseline_told: trials that were credited as baseline episodes.
+        designed_told: the other told trials.
+        lost: what abandoned trials may have cost.
+        out: the tickets of the trials that are out.
+    """
+
+    baseline_told: int = 0
+    designed_told: int = 0
+    lost: float = 0.0
+    out: dict[int, Any] = field(default_factory=dict)
+
+
+class Ledger(ABC):
+    """Counting that all ledgers share; a subclass says what the told designed trials are worth."""
+
+    certifies = False  # whether the true budget is at least the believed one, always, but for delta
+
+    def __init__(self, terms: Terms) -> None:
+        self.problem, self.episodes, self.stage = terms.problem, terms.episodes, terms.stage
+
+    @property
+    def required(self) -> float:
+        """What an episode must earn on average."""
+        return self.problem.required
+
+    @property
+    def credit(self) -> float:
+        """What a baseline episode adds to the budget."""
+        return self.problem.alpha * self.problem.baseline_value
+
+    @property
+    def unit(self) -> float:
+        """What rounding is measured in."""
+        return self.problem.baseline_value
+
+    def open(self) -> Book:
+        """An empty book."""
+        return Book()
+
+    def exact(self, play: Play) -> bool:
+        """Whether a policy that is not the baseline is known to be worth exactly as much."""
+        return False
+
+    def floor_value(self, play: Play) -> float:
+        """V(b; floor): the value with every pair at the floor."""
+        return self.problem.constraint.floor * float(play.weights.sum())
+
+    def lower(self, book: Any, play: Play) -> float:
+        """A lower value of a candidate."""
+        return self.floor_value(play)
+
+    def pace(self, book: Any, done: int, baseline: int, remaining: int) -> float:
+        """What the design should earn, after `done` designed and `baseline` episodes."""
+        return self.required
+
+    def freeze(self, book: Any, play: Play, baseline: bool) -> Ticket:
+        """The ticket of a trial about to be asked; changes nothing."""
+        if baseline or self.exact(play):
+            return Ticket(baseline=True)
+        return Ticket(cost=min(0.0, self.floor_value(play) - self.required))
+
+    def ask(self, book: Any, number: int, ticket: Any) -> None:
+        """A trial goes out."""
+        book.out[number] = ticket
+
+    def learn(self, book: Any, episode: Episode) -> None:
+        """An episode of the past: it may teach, and counts for nothing."""
+        return
+
+    @abstractmethod
+    def tell(self, book: Any, number: int, play: Play, episode: Episode | None) -> None:
+        """A trial came back; `episode` is None where nothing is to be learned from it."""
+
+    def close(self, book: Any, number: int) -> Any:
+        """Count a told trial and return its ticket: every `tell` begins with it."""
+        ticket = book.out.pop(number)
+        if ticket.baseline:
+            book.baseline_told += 1
+        else:
+            book.designed_told += 1
+        return ticket
+
+    def abandon(self, book: Any, number: int) -> None:
+        """Nothing will be told of a trial, which may have run or not."""
+        book.lost += book.out.pop(number).cost
+
+    @abstractmethod
+    def earned(self, book: Any) -> float:
+        """The believed constraint value of the told designed trials."""
+
+    def budget(self, book: Any) -> float:
+        """The believed budget."""
+        safe = book.baseline_told * self.credit
+        spent = self.earned(book) - book.designed_told * self.required
+        return float(safe + spent + book.lost + sum(ticket.cost for ticket in book.out.values()))

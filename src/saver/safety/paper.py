@@ -1,0 +1,60 @@
+"""The paper's ledger, Z as printed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from saver.problem.checks import Floats
+from saver.problem.codec import portable
+from saver.problem.episode import Episode
+from saver.problem.moments import Moments
+from saver.safety.ledger import Book, Ledger
+from saver.safety.plays import Play
+from saver.safety.widths import paper_lower, paper_width
+
+
+@portable("paper-book")
+@dataclass(eq=False)
+class PaperBook(Book):
+    """Constraints as they were told, and the frozen sum."""
+
+    constraints: Moments = field(default_factory=lambda: Moments.empty((0, 0)))
+    total: float = 0.0
+
+
+class Paper(Ledger):
+    """Z as printed: each episode adds its lower confidence value at the end of that episode, frozen."""
+
+    def open(self) -> Book:
+        """Nothing seen."""
+        mdp = self.problem.mdp
+        return PaperBook(constraints=Moments.empty((mdp.states, mdp.actions)))
+
+    def bounds(self, book: Any) -> Floats:
+        """The lower confidence bounds now."""
+        seen = book.constraints
+        width = paper_width(self.problem, self.episodes, seen.counts)
+        return paper_lower(self.problem, width, seen.counts, seen.mean)
+
+    def lower(self, book: Any, play: Play) -> float:
+        """V(b; lower bounds)."""
+        return float(np.sum(play.weights * self.bounds(book)))
+
+    def learn(self, book: Any, episode: Episode) -> None:
+        """Means learn from anything."""
+        book.constraints.extend(episode.states, episode.actions, episode.constraints)
+
+    def tell(self, book: Any, number: int, play: Play, episode: Episode | None) -> None:
+        """Add the lower value of a designed episode, which its own observations have moved already."""
+        ticket = self.close(book, number)
+        if episode is not None:
+            self.learn(book, episode)
+        if not ticket.baseline:
+            book.total += self.lower(book, play)
+
+    def earned(self, book: Any) -> float:
+        """The frozen sum."""
+        return float(book.total)

@@ -1,0 +1,107 @@
+"""A policy as a trial and a state keep it: only where some behaviour can be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from saver.problem.checks import Floats, Ints
+from saver.problem.mdp import Mdp
+
+
+class Grid:
+    """Where each (step, state) of a model stands among its nodes; -1 where no behaviour can be."""
+
+    def __init__(self, mdp: Mdp, step: Ints, state: Ints) -> None:
+        self.mdp, self.step, self.state = mdp, step, state
+        self.slot = np.full((mdp.horizon, mdp.states), -1, dtype=np.int64)
+        self.slot[step, state] = np.arange(len(state))
+
+    def policy(self, table: Any) -> Policy:
+        """A policy from its table, [S, A] or [L, S, A], read-only."""
+        by_step = table.ndim == 3
+        rows = np.array(table[self.step, self.state] if by_step else table)
+        return Policy(self, by_step, rows)
+
+    def choices(self, by_step: bool, actions: Any) -> Policy:
+        """The deterministic policy of these actions, one for each node or state."""
+        kind = np.uint8 if self.mdp.actions <= 256 else np.uint16
+        return Policy(self, by_step, np.asarray(actions).astype(kind))
+
+
+@dataclass(frozen=True, eq=False)
+class Policy:
+    """A policy row by row.
+
+    Attributes:
+        grid: of the model.
+        by_step: rows are nodes, else states.
+        rows: [n, A] probabilities, or [n] actions where nothing is left to chance.
+    """
+
+    grid: Grid
+    by_step: bool
+    rows: Any
+
+    def __post_init__(self) -> None:
+        self.rows.setflags(write=False)
+
+    @property
+    def chosen(self) -> bool:
+        """Whether `rows` are actions."""
+        return bool(self.rows.ndim == 1)
+
+    @cached_property
+    def sure(self) -> bool:
+        """Whether nothing is left to chance."""
+        return self.chosen or bool(np.all((self.rows == 0.0) | (self.rows == 1.0)))
+
+    @property
+    def key(self) -> tuple[bool, bool, bytes]:
+        """Equal for equal policies."""
+        return self.by_step, self.chosen, self.rows.tobytes()
+
+    def row(self, step: int, state: int) -> Floats:
+        """The probabilities of the actions; where no behaviour can be, of what an unseen row stands for."""
+        place = int(self.grid.slot[step, state]) if self.by_step else state
+        if place < 0:
+            return self._unseen(state)
+        if not self.chosen:
+            result: Floats = self.rows[place]
+            return result
+        row = np.zeros(self.grid.mdp.actions)
+        row[self.rows[place]] = 1.0
+        return row
+
+    def _unseen(self, state: int) -> Floats:
+        """Uniform, or the first available action."""
+        if not self.sure:
+            uniform: Floats = self.grid.mdp.uniform[state]
+            return uniform
+        row = np.zeros(self.grid.mdp.actions)
+        row[np.argmax(self.grid.mdp.available[state])] = 1.0
+        return row
+
+    def by_node(self) -> Floats:
+        """The probabilities at every node, [nodes, A]."""
+        rows = self.rows if self.by_step else self.rows[self.grid.state]
+        if not self.chosen:
+            return np.array(rows)
+        result = np.zeros((len(rows), self.grid.mdp.actions))
+        result[np.arange(len(rows)), rows] = 1.0
+        return result
+
+    def table(self) -> Floats:
+        """[S, A] or [L, S, A], read-only."""
+        mdp = self.grid.mdp
+        if not self.by_step:
+            result = np.eye(mdp.actions)[self.rows] if self.chosen else np.array(self.rows)
+        else:
+            unseen = np.array([self._unseen(s) for s in range(mdp.states)])
+            result = np.tile(unseen, (mdp.horizon, 1, 1))
+            result[self.grid.step, self.grid.state] = self.by_node()
+        result.setflags(write=False)
+        return result

@@ -1,0 +1,7 @@
+"""The other side of a campaign, simulated: a player, the truth that it keeps to itself, and one loop."""
+
+from saver.simulator.player import Player
+from saver.simulator.rounds import Round, rounds
+from saver.simulator.truth import Truth, knowledge_of
+
+__all__ = ["Player", "Round", "Truth", "knowledge_of", "rounds"]

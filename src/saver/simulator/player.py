@@ -1,0 +1,68 @@
+"""Runs trials in a world."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from saver.collect import Trial
+from saver.problem import checks
+from saver.problem.episode import END, Episode
+from saver.problem.world import SHARED, World
+
+
+class Player:
+    """Runs trials in a world. Draws in this order: start, then for each step reward, constraint, next state.
+
+    A draw is made only where there is something to decide. Where the world's `outcome` is a function, the
+    next state comes first, in the last step too.
+    """
+
+    def __init__(self, world: World, seed: int | np.random.SeedSequence | np.random.Generator = 0) -> None:
+        checks.kind("world", world, World)
+        self.world, self.rng = world, np.random.default_rng(seed)
+
+    def run(self, trial: Trial) -> Episode:
+        """One episode."""
+        mdp = self.world.mdp
+        states: list[int] = []
+        actions: list[int] = []
+        observed: list[tuple[float, float]] = []
+        foresees = callable(self.world.outcome)
+        s = self._choose(np.flatnonzero(mdp.start), mdp.start[mdp.start > 0])
+        final: int | None = None
+        for t in range(mdp.horizon):
+            a, last = trial.act(t, s), t + 1 == mdp.horizon
+            states.append(s)
+            actions.append(a)
+            if foresees:
+                final = self._next(s, a)
+                observed.append(self.world.outcome(self.rng, t, s, a, final))  # type: ignore[operator, misc]
+            else:
+                observed.append(self._observe(s, a))
+                final = None if last else self._next(s, a)
+            if last or final == END or final in mdp.terminal:
+                break
+            assert final is not None
+            s = final
+        rewards, constraints = zip(*observed, strict=True)
+        return Episode(states, actions, rewards, constraints, final_state=final)
+
+    def _observe(self, s: int, a: int) -> tuple[float, float]:
+        reward = self.world.reward.sample(self.rng, s, a)
+        if self.world.outcome == SHARED:
+            return reward, reward
+        return reward, self.world.constraint.sample(self.rng, s, a)
+
+    def _next(self, s: int, a: int) -> int:
+        moves = self.world.mdp.transitions
+        pair = s * self.world.mdp.actions + a
+        row = slice(moves.indptr[pair], moves.indptr[pair + 1])
+        return END if row.start == row.stop else self._choose(moves.indices[row], moves.data[row])
+
+    def _choose(self, options: Any, chances: Any) -> int:
+        if len(options) == 1:
+            return int(options[0])
+        reached = int(np.searchsorted(np.cumsum(chances), self.rng.random(), side="right"))
+        return int(options[min(reached, len(options) - 1)])
