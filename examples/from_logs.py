@@ -12,7 +12,7 @@ problem, world = scenario.problem, scenario.world
 
 old = saver.Campaign(problem, "baseline", episodes=2000, seed=1)
 player = saver.Player(world, seed=2)
-logs = [player.run(old.ask()) for _ in range(2000)]  # (states, actions, rewards, constraints) each
+logs = [player.run(old.ask()) for _ in range(2000)]  # a saver.Episode each
 
 for name, history in (("without logs", None), ("with logs", logs)):
     campaign = saver.Campaign(problem, "saver-opt", EPISODES, history=history, seed=3)
@@ -22,8 +22,8 @@ for name, history in (("without logs", None), ("with logs", logs)):
     for _ in range(EPISODES):
         trial = campaign.ask()
         episode = player.run(trial)
-        plays[episode[1][0]] += 1
-        campaign.tell(trial, *episode)
+        plays[episode.actions[0]] += 1
+        campaign.tell(trial, episode)
     found = campaign.estimate()
     print(f"{name}: at the start {before[0]:.0%} of the target covered, certified budget {before[1]:.1f}")
     print(

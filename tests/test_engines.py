@@ -321,22 +321,25 @@ def test_what_the_problem_refuses_is_refused_in_the_same_words():
     assert messages[0] == messages[1]
 
 
-def test_worlds_that_only_the_reference_knows_are_refused():
+def test_worlds_that_only_the_reference_knows_run_there_and_it_is_said(capfd):
     asked = SCENARIOS["tree"](depth=2)
 
     class Heavy(Gaussian):
         pass
 
-    own = dataclasses.replace(
-        asked, world=dataclasses.replace(asked.world, reward=Heavy(np.zeros((3, 2)), 1.0))
-    )
-    with pytest.raises(InvalidProblem, match=r"reward is a Heavy; .* use engine='reference'"):
-        simulate(own, "saver", episodes=10)
+    heavy = Heavy(np.zeros((3, 2)), 1.0)
+    own = dataclasses.replace(asked, world=dataclasses.replace(asked.world, reward=heavy))
     moved = Mdp(asked.world.mdp.transitions, 2, discount=0.5)
     other = dataclasses.replace(asked, world=dataclasses.replace(asked.world, mdp=moved))
-    with pytest.raises(InvalidProblem, match="world and problem have different models"):
-        simulate(other, "saver", episodes=10)
-    assert simulate(other, "saver", episodes=10, runs=1, engine="reference").budget.shape[0] == 1
+    for scenario, said in (
+        (own, "the reward is a Heavy, not a Gaussian"),
+        (other, "world and problem have different models"),
+    ):
+        found = [
+            simulate(scenario, "saver", episodes=10, runs=2, engine=e) for e in ("compiled", "reference")
+        ]
+        np.testing.assert_array_equal(found[0].budget, found[1].budget)
+        assert f"saver: {said}" in capfd.readouterr().err
 
 
 def test_a_design_that_fails_fails_the_simulation():

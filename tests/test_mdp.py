@@ -9,7 +9,7 @@ import pytest
 from models import random_graph
 from scipy import sparse
 
-from saver import Mdp
+from saver import END, Episode, Mdp
 from saver.errors import InvalidData, InvalidProblem
 from saver.problem import weights
 
@@ -156,11 +156,46 @@ def test_large_models_keep_memory_proportional_to_their_edges():
     ],
 )
 def test_impossible_trajectories_are_refused(states, actions, message):
-    from saver.problem import checks
-
     mdp = Mdp(P, 2, available=np.array([[True, True], [True, False]]))
     with pytest.raises(InvalidData, match=message):
-        checks.trajectory(mdp, states, actions)
+        Episode(states, actions, np.zeros(len(states))).check(mdp)
+
+
+@pytest.mark.parametrize(
+    ("horizon", "final_state", "message"),
+    [
+        (2, 0, "final_state is 0, but action 0 in state 1 at step 1 cannot lead there"),
+        (2, END, "final_state says that the episode ended, but action 0 in state 1 at step 1 alw"),
+        (3, 1, "stops after step 1, but action 0 in state 1 at step 1 always goes on"),
+        (2, 1, None),
+        (2, None, None),
+    ],
+)
+def test_final_states_fit_the_model(horizon, final_state, message):
+    told = Episode([0, 1], [0, 0], [0.0, 0.0], final_state=final_state)
+    circle = Mdp.from_edges([(0, 0, 1, 1.0), (1, 0, 1, 1.0)], 2, 1, horizon)
+    if message is None:
+        assert told.check(circle) is told
+        return
+    with pytest.raises(InvalidData, match=message):
+        told.check(circle)
+
+
+def test_an_episode_is_a_frozen_copy_that_unpacks():
+    rewards = np.array([1.0, 2.0])
+    told = Episode([0, 1], [0, 0], rewards, [0.5, 0.5])
+    rewards[:] = 9.0
+    states, actions, kept, constraints = told
+    assert (states.tolist(), actions.tolist(), kept.tolist()) == ([0, 1], [0, 0], [1.0, 2.0])
+    assert constraints.tolist() == [0.5, 0.5]
+    assert len(told) == 2
+    for column in told:
+        with pytest.raises(ValueError, match="read-only"):
+            column[0] = 0
+    with pytest.raises(InvalidData, match=r"rewards\[1\] is nan"):
+        Episode([0, 1], [0, 0], [0.0, np.nan])
+    with pytest.raises(InvalidData, match=r"propensities has shape \(1,\) but states has \(2,\)"):
+        Episode([0, 1], [0, 0], [0.0, 0.0], propensities=[1.0])
 
 
 def test_names_appear_in_messages():
@@ -169,10 +204,8 @@ def test_names_appear_in_messages():
 
 
 def test_a_terminal_state_in_a_trajectory_is_called_that():
-    from saver.problem import checks
-
     with pytest.raises(InvalidData, match=r"state 1 at step 1 is terminal: .* leave it out"):
-        checks.trajectory(Mdp(P, 3, terminal=(1,)), [0, 1], [0, 0])
+        Episode([0, 1], [0, 0], [0.0, 0.0]).check(Mdp(P, 3, terminal=(1,)))
 
 
 def test_copies_and_pickles_stay_read_only():

@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from kept import Kept, observed
 
 import saver
 from saver.problem.moments import Moments
-from saver.safety import Certified, Episode, Stage
+from saver.safety import Stage
 from saver.safety.boundaries import best_rho, mixture, mixture_two_sided, stitched
 
 SCALES = [1e-12, 1e-6, 1.0, 1e6, 1e12]
@@ -151,9 +152,9 @@ def test_budgets_are_counted_and_not_added_up():
         baseline_value=1.0,
         constraint=saver.SubGaussian(0.1, 0, 1),
     )
-    ledger = Certified(problem, 100, Stage(mdp), deterministic=True)
+    ledger = Kept(problem, 100, Stage(mdp))
     for number in range(1, 10):
         ledger.ask(number, None)
-        ledger.tell(number, None, Episode([0], [0], np.array([1.0])))
+        ledger.tell(number, None, observed([0], [0], np.array([1.0])))
     assert ledger.budget() >= 0.45
     assert ledger.budget() == pytest.approx(0.45, abs=1e-15)

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kept import Kept, observed
 from models import paths, random_graph, random_policy
 
 from saver import Mdp, Problem, SubGaussian, scenarios
 from saver.problem import visits, weights
 from saver.safety import Stage
 from saver.safety.boundaries import best_rho, mixture, mixture_two_sided, stitched
-from saver.safety.certified import Certified
-from saver.safety.ledgers import Episode
 from saver.safety.widths import Box, paper_lower, paper_width
 
 SEEDS = st.integers(0, 10_000)
@@ -107,11 +106,11 @@ def test_deterministic_models_are_recognised():
 def certified(deterministic=True, **changes):
     problem = two_actions(**changes)
     stage = Stage(problem.mdp)
-    return Certified(problem, 100, stage, deterministic), stage.play(np.array([[0.0, 1.0]]))
+    return Kept(problem, 100, stage, deterministic), stage.play(np.array([[0.0, 1.0]]))
 
 
 def told(ledger, number, play, c):
-    ledger.tell(number, play, Episode([0], [1], np.array([c])))
+    ledger.tell(number, play, observed([0], [1], np.array([c])))
 
 
 def test_certified_in_order_by_hand():
@@ -119,12 +118,12 @@ def test_certified_in_order_by_hand():
     u = [mixture(0.01 * n, ledger.rho, 0.045) for n in range(1, 4)]
     for n, c in enumerate((0.9, 0.8), start=1):
         ledger.ask(n, play)
-        assert ledger.out[n] == -0.5  # while it is out it may have cost floor - required
+        assert ledger.out[n].cost == -0.5  # while it is out it may have cost floor - required
         told(ledger, n, play, c)
     assert ledger.budget() == pytest.approx(1.7 - u[1] - 2 * 0.5)
     ledger.ask(3, None)
-    assert ledger.out[3] == 0.0
-    ledger.tell(3, None, Episode([0], [0], np.array([0.1])))
+    assert ledger.out[3].cost == 0.0
+    ledger.tell(3, None, observed([0], [0], np.array([0.1])))
     assert ledger.budget() == pytest.approx(
         1.7 - u[1] - 1.0 + 0.5
     )  # exactly alpha V0 more, whatever it earned
@@ -176,23 +175,21 @@ def test_the_box_stops_learning_at_a_trial_given_up():
 
 
 def test_the_control_variate_by_hand():
-    # Two start states, .5 each, one action, midpoints .5 and half-lengths .5 before anything is seen:
+    # Two start states, .5 each, action 0, midpoints .5 and half-lengths .5 before anything is seen:
     # X = C - (m(s) - V(b; m)) = C, v = scale^2 + E[h^2] = .01 + .25.
-    mdp = Mdp(np.zeros((2, 1, 2)), 1, start=[0.5, 0.5])
-    problem = Problem(
-        mdp, np.ones((2, 1)), np.ones((2, 1)), alpha=0.5, baseline_value=0.5, constraint=SubGaussian(0.1)
-    )
+    mdp, first, other = Mdp(np.zeros((2, 2, 2)), 1, start=[0.5, 0.5]), [[1.0, 0.0]] * 2, [[0.0, 1.0]] * 2
+    problem = Problem(mdp, first, other, alpha=0.5, baseline_value=0.5, constraint=SubGaussian(0.1))
     stage = Stage(mdp)
-    ledger, play = Certified(problem, 100, stage, False), stage.play(np.ones((2, 1)))
+    ledger, play = Kept(problem, 100, stage, False), stage.play(np.array(first))
     ledger.ask(1, play)
-    assert ledger.tickets[1].v == pytest.approx(0.26)
-    ledger.tell(1, play, Episode([1], [0], np.array([0.7])))
+    assert ledger.lines[1].v == pytest.approx(0.26)
+    ledger.tell(1, play, observed([1], [0], np.array([0.7])))
     assert ledger.sum_x == pytest.approx(0.7)
     ledger.ask(2, play)
-    ticket = ledger.tickets[2]
+    ticket = ledger.lines[2]
     m, h = ledger.interval()
     assert ticket.v == pytest.approx(0.01 + 0.5 * h[0, 0] ** 2 + 0.5 * h[1, 0] ** 2)
-    ledger.tell(2, play, Episode([0], [0], np.array([0.4])))
+    ledger.tell(2, play, observed([0], [0], np.array([0.4])))
     assert ledger.sum_x == pytest.approx(0.7 + 0.4 - (m[0, 0] - (m[0, 0] + m[1, 0]) / 2))
     assert ledger.boundary(ledger.sum_v) == stitched(ledger.sum_v, ledger.start, 1 / 3, 0.0225)
 
@@ -202,17 +199,16 @@ def test_the_control_variate_by_hand():
 def test_a_ledger_comes_back_from_plain_data(seed):
     rng = np.random.default_rng(seed)
     ledger, play = certified(deterministic=bool(seed % 2))
-    other, _ = certified(deterministic=bool(seed % 2))
     for n in range(1, 9):
         ledger.ask(n, play)
     for n in rng.permutation(np.arange(1, 9))[:5]:
         told(ledger, int(n), play, rng.random())
-    other.load(ledger.state())
+    other = ledger.again()
     for one in (ledger, other):
         for n in sorted(one.out):
             told(one, n, play, 0.5)
     assert other.budget() == ledger.budget()
-    assert other.state() == ledger.state()
+    assert other.plain() == ledger.plain()
 
 
 def test_noise_that_steps_share_is_not_covered_by_the_scale_of_one_step():
@@ -228,11 +224,11 @@ def test_noise_that_steps_share_is_not_covered_by_the_scale_of_one_step():
     play, wrong = stage.play(np.eye(2)[[1] * steps]), {True: 0, False: 0}
     for shared in wrong:
         for _ in range(40):
-            ledger, above = Certified(problem, 200, stage, True), False
+            ledger, above = Kept(problem, 200, stage, True), False
             for n in range(1, 101):
                 ledger.ask(n, play)
                 noise = 0.3 * (rng.normal() * np.ones(steps) if shared else rng.normal(size=steps))
-                ledger.tell(n, play, Episode(np.arange(steps), np.ones(steps, dtype=int), 0.5 + noise))
+                ledger.tell(n, play, observed(np.arange(steps), np.ones(steps, dtype=int), 0.5 + noise))
                 above = above or ledger.earned() > 0.5 * steps * n
             wrong[shared] += above
     assert wrong[False] <= 7  # of 40 at level .05: more have a probability below 1e-3
@@ -243,12 +239,12 @@ def test_box_values_are_credited_before_the_boundary_pays():
     # Constraints of .8 without noise: V(b; m - h) grows as the box closes, while u exceeds what was seen.
     asked = scenarios.bandit(actions=3)
     stage = Stage(asked.problem.mdp)
-    ledger, play = Certified(asked.problem, 100, stage, deterministic=False), stage.play(asked.problem.target)
+    ledger, play = Kept(asked.problem, 100, stage, False), stage.play(asked.problem.target)
     lows = []
     for number in range(1, 31):
         lows.append(ledger.lower(play))
         ledger.ask(number, play)
-        ledger.tell(number, play, Episode([0], [number % 3], [0.8]))
+        ledger.tell(number, play, observed([0], [number % 3], [0.8]))
         assert ledger.sum_x - ledger.boundary(ledger.sum_v) < sum(lows)
         assert ledger.earned() == pytest.approx(sum(lows))
     assert lows[0] == 0.0

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from saver import Collector, Gaussian, Runs, Scenario, World, scenarios, simulate
-from saver.engine.reference import Truth
 from saver.errors import InvalidData, InvalidProblem
+from saver.simulator import Truth
 
 ASKED = scenarios.bandit(actions=4, noisy_variance=1.0)
 

@@ -122,14 +122,15 @@ def exact_pair(
     return first, ExactDesign(*planner.unroll(plan), plan.limit, price, plan.gap)
 
 
-def coverage(mdp: Mdp, *, tolerance: float = 1e-3, seconds: float = 60.0) -> Design:
+def coverage(mdp: Mdp, *, tolerance: float = 1e-3, iterations: int = 20_000) -> Design:
     """The behaviour that minimises sum 1 / N over every reachable pair: it explores what uniform play misses.
 
-    Its spread is the expected number of visits to each state, by which its flow is normalised.
+    Its spread is the expected number of visits to each state, by which its flow is normalised. The effort is
+    bounded by `iterations`, never by the clock: the same model gives the same policy.
     """
     planner = Planner(mdp)
     w = (mdp.available & mdp.reachable[:, None]).astype(float)
-    policy, occupancy = planner.unroll(planner.solve(w, tolerance=tolerance, seconds=seconds))
+    policy, occupancy = planner.unroll(planner.solve(w, tolerance=tolerance, iterations=iterations))
     return Design(policy, occupancy.sum(axis=(0, 2)))
 
 

@@ -132,9 +132,9 @@ def only_reference(scenario: Scenario, collector: Collector) -> str | None:
     """Why the compiled loop cannot run this, or None if it can."""
     world, problem = scenario.world, scenario.problem
     if collector.ledger != "none" and LEDGERS[collector.ledger] not in KNOWN:
-        return f"the ledger {collector.ledger!r} is not among its own"
+        return f"the ledger {collector.ledger!r} is one of the user's"
     if collector.gate not in GATES:
-        return f"the gate {collector.gate!r} is not among its own"
+        return f"the gate {collector.gate!r} is one of the user's"
     if callable(world.outcome):
         return "the world's outcome is a function"
     for name, law in (("reward", world.reward), ("constraint", world.constraint)):

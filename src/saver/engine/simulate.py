@@ -76,7 +76,7 @@ def simulate(
 def _outside(scenario: Scenario, collector: Collector) -> bool:
     """Whether only the reference can run this; then say so, once."""
     if (why := only_reference(scenario, collector)) is not None:
-        _say(f"{why}: it runs in the reference engine, some hundred times slower than the compiled one")
+        _say(f"{why}: this runs in the reference engine, some hundred times slower than the compiled one")
     return why is not None
 
 

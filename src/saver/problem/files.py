@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from saver.errors import InvalidData
 from saver.problem.codec import TAG, pack, unpack
 
 FORMAT = 1
+LIST = re.compile(r"\[([-+\w.,\s]+)\]")
 BROKEN = (KeyError, TypeError, AttributeError, ValueError, IndexError, OverflowError, RecursionError)
 
 
@@ -21,6 +23,7 @@ def save(value: Any, path: str | os.PathLike[str]) -> None:
     if isinstance(value, str | os.PathLike):
         raise InvalidData(f"the first argument is the path {value!r}; call saver.save(value, path)")
     text = json.dumps({"saver": FORMAT, "holds": _typed(value)}, indent=1, allow_nan=False)
+    text = LIST.sub(lambda found: f"[{' '.join(found[1].split())}]", text)  # numbers side by side
     try:
         with replacing(target) as partial:
             partial.write_text(text + "\n", encoding="utf-8")

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from saver.errors import InvalidProblem
 from saver.problem import bellman, checks
-from saver.problem.codec import portable
+from saver.problem.codec import TYPES, pack, portable
 from saver.problem.laws import Law
 from saver.problem.mdp import Mdp
 from saver.problem.statement import Problem
@@ -52,8 +52,10 @@ class World:
                 raise InvalidProblem(
                     f"{name} is for (states, actions) = {np.shape(law.mean)}; the model has {shape}"
                 )
-        if self.outcome == SHARED and self.constraint is not self.reward:
-            raise InvalidProblem("outcome is 'shared', so constraint must be the very law that reward is")
+        if self.outcome == SHARED:
+            if not _same(self.reward, self.constraint):
+                raise InvalidProblem("outcome is 'shared', so constraint must be the very law that reward is")
+            object.__setattr__(self, "constraint", self.reward)
         if not (self.outcome is None or self.outcome == SHARED or callable(self.outcome)):
             raise InvalidProblem(
                 f"outcome is {self.outcome!r}; it must be 'shared', or a function of "
@@ -94,3 +96,9 @@ class Scenario:
                 f"world has (states, actions, horizon) = {(ours.states, ours.actions, ours.horizon)} but "
                 f"problem has {(asked.states, asked.actions, asked.horizon)}; they must agree"
             )
+
+
+def _same(one: Law, two: Law) -> bool:
+    """Whether two laws are one, or say the same."""
+    known = type(one) is type(two) and type(one) in TYPES.values()
+    return one is two or (known and pack(one) == pack(two))
