@@ -1,7 +1,7 @@
-"""What the site shows of files outside docs/: the README as its first page, tables, examples; links follow.
+"""What the site shows of files outside docs/: the README as its first page, tables, examples.
 
-A file has one text, at the place where people look for it in the repository. MkDocs calls `on_files` once and
-`on_page_markdown` for every page.
+A file has one text, where people look for it in the repository; links follow it into the site.
+MkDocs calls `on_files` once and `on_page_markdown` for every page.
 """
 
 import posixpath
@@ -20,7 +20,10 @@ TOP |= {name: name.lower() for name in ("SECURITY.md", "CONTRIBUTING.md", "CHANG
 
 def outside() -> dict[str, str]:
     """The address in the site of each file outside docs/ that the site shows."""
-    tables = {f"benchmarks/results/{p.name}": f"results/{p.name}" for p in _in("benchmarks/results", "*.md")}
+    tables = {
+        f"benchmarks/results/{p.name}": f"results/{p.name}"
+        for p in _in("benchmarks/results", "*.md")
+    }
     scripts = {f"examples/{p.name}": f"examples/{p.stem}.md" for p in _in("examples", "*.py")}
     return TOP | tables | scripts
 
