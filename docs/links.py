@@ -47,6 +47,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Turn links as they stand in the repository into links of the site."""
     shown = outside()
+    if page.file.src_uri.startswith(("results/", "examples/")):
+        page.meta["hide"] = ["toc"]  # wide tables and code
     sources = {address: source for source, address in shown.items()}
     here = page.file.src_uri
     folder = posixpath.dirname(sources.get(here, f"docs/{here}"))
