@@ -4,11 +4,12 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help reproduce test audit coverage golden numbers bench format clean
+.PHONY: help reproduce test docs audit coverage golden numbers bench format clean
 
 help:
 	@echo "make reproduce   the paper's experiments: claims printed, figures and report in results/"
 	@echo "make test        format check, lint, types, tests"
+	@echo "make docs        the documentation as a site in site/; open site/index.html"
 	@echo "make audit       how often the promise breaks, in results-audit/; saver audit --full for more"
 	@echo "make coverage    lines of src/ that the tests run, kernels without the compiler; half an hour"
 	@echo "make golden      write anew the numbers that equal seeds must give; says which rows changed"
@@ -30,6 +31,9 @@ test: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2 --dist worksteal
+
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 audit: $(READY)
 	$(BIN)/saver audit --quick --out results-audit
@@ -62,4 +66,4 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) results .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) results site .mypy_cache .pytest_cache .ruff_cache .hypothesis

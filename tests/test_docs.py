@@ -1,4 +1,4 @@
-"""The guides and the examples run, and print what they say."""
+"""The README, the guides and the examples run and print what they say; their tables are the measured ones."""
 
 import re
 import subprocess
@@ -7,11 +7,16 @@ from pathlib import Path
 
 import pytest
 
+import saver
+
 ROOT = Path(__file__).parents[1]
-GUIDES = [path for path in sorted((ROOT / "docs").glob("*.md")) if "```python" in path.read_text("utf-8")]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+GUIDES = [path for path in PAGES if "```python" in path.read_text("utf-8")]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 BLOCK = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)  # code, and what it prints
-DRAWN = re.compile(r"\b(simulate|diagnose|show|measure)\(")  # code whose last digits may differ elsewhere
+DRAWN = re.compile(
+    r"\b(simulate|diagnose|regret_rate|show|measure|Campaign|campaign\.\w+)\("
+)  # code whose last digits may differ elsewhere
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?%?")
 
 
@@ -47,6 +52,40 @@ def test_the_blocks_of_a_guide_run_in_order_and_print_what_stands_below_them(pat
             assert agree(printed, said), f"{path.name} says\n{said}but this is printed:\n{printed}"
         elif said:
             assert printed == said
+
+
+def rows(path, head):
+    """The cells of a Markdown table, by its first line."""
+    table = path.read_text(encoding="utf-8").partition(head + "\n")[2].partition("\n\n")[0]
+    return [[cell.strip(" `*") for cell in line.strip("|").split("|")] for line in table.splitlines()[1:]]
+
+
+@pytest.fixture(scope="module")
+def measured():
+    """Columns of the table of `make numbers`, by (scenario, collector, K)."""
+    head = "| scenario | collector | K | runs | K * MSE | limit | violations | baseline | unused |"
+    table = rows(ROOT / "benchmarks" / "results" / "numbers.md", head)
+    return {(row[0], row[1], int(row[2])): [float(cell) for cell in row[5:7]] for row in table}
+
+
+def test_the_readme_is_for_a_newcomer_and_its_table_is_the_measured_one(measured):
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 1000
+    table = rows(ROOT / "README.md", "| collector | plays | bandit | grid | broken | promise |")
+    assert len(table) == 5
+    for name, _, bandit, gridworld, broken, promise in table:
+        assert float(bandit) == measured["bandit", name, 1000][0]
+        assert [float(gridworld), float(broken)] == measured["gridworld", name, 1000]
+        assert (promise == "yes") == saver.COLLECTORS[name].promises
+
+
+def test_the_page_of_collectors_names_all_and_its_table_is_the_measured_one(measured):
+    page = ROOT / "docs" / "collectors.md"
+    named = rows(page, "| collector | design | knows | behind |")
+    assert {name.strip(" `") for row in named for name in row[0].split(",")} == set(saver.COLLECTORS)
+    table = rows(page, "| K | bandit 1000 | 5000 | tree 1000 | 5000 | grid 1000 | 5000 |")
+    for name, *errors in table:
+        cases = [(scenario, name, k) for scenario in ("bandit", "tree", "gridworld") for k in (1000, 5000)]
+        assert [float(error) for error in errors] == [measured[case][0] for case in cases]
 
 
 def test_every_text_block_belongs_to_a_python_block():
