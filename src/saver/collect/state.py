@@ -10,7 +10,7 @@ import numpy as np
 from saver.collect.events import Plan
 from saver.collect.setup import Setup
 from saver.collect.trial import Trial
-from saver.estimate import Sums
+from saver.estimate.log import Sums
 from saver.problem.codec import portable
 from saver.problem.moments import Moments
 from saver.problem.seeds import child_seed

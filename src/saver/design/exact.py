@@ -144,6 +144,15 @@ class Asked(NamedTuple):
     safest_visits: Floats
     safest_value: float
 
+    def in_units(self, weight: float, value: float) -> Asked:
+        """The same with weights and constraint values in these units."""
+        return self._replace(
+            w=self.w / weight,
+            mean=self.mean / value,
+            required=self.required / value,
+            safest_value=self.safest_value / value,
+        )
+
 
 class Planner:
     """Repeated solves in one model: structure and last solution are kept from one call to the next."""
@@ -263,12 +272,7 @@ class Planner:
         """Solve in units in which the largest w and the span of the constraint value are 1."""
         unit, span = asked.w.max(), asked.safest_value + self._extreme(-asked.mean)[1]
         length = span if span > 0 else 1.0
-        scaled = asked._replace(
-            w=asked.w / unit,
-            mean=asked.mean / length,
-            required=asked.required / length,
-            safest_value=asked.safest_value / length,
-        )
+        scaled = asked.in_units(unit, length)
         numbers = np.zeros(flows.NUMBERS)
         numbers[flows.MOMENTUM] = numbers[flows.STEP] = 1.0
         if span > 0:

@@ -105,7 +105,7 @@ class Worker:
                 self._explain(rows[done], out.checkpoints)
             return
         row = Out(out.checkpoints, *(kept[0] for kept in out[1:]))
-        self.run = self.run._replace(tracker=Tracker.of(s.rows))  # the last plan's may have other rows
+        self.run = self.run.following(Tracker.of(s.rows))  # the last plan's may have other rows
         self.run.n[state.DONE] = kernel.NOTHING
         while not self.stop[0]:
             status = kernel.advance(
@@ -157,7 +157,7 @@ class Worker:
         run.n[state.BY_NODE], run.n[state.PLANNED] = by_node, 1
         states = nodes.state if by_node else s.scene.every
         rate_all(tracker, begin, states, run.n[state.ENOUGH], s.scene.pairs, run.seen)
-        self.run = run._replace(tracker=tracker)
+        self.run = run.following(tracker)
 
     def _estimate(self) -> Estimate:
         s, run = self.setting, self.run

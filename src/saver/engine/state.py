@@ -89,6 +89,10 @@ class Run(NamedTuple):
     draws: Floats  # [L]
     stop: Ints  # [1], not 0 when the loop should return
 
+    def following(self, tracker: Tracker) -> Run:
+        """The same campaign with another tracker."""
+        return self._replace(tracker=tracker)
+
 
 class Out(NamedTuple):
     """What is kept of one run, [C] each."""
