@@ -28,7 +28,7 @@ from saver import (
     World,
     simulate,
 )
-from saver.engine.streams import normal, stream, uniform
+from saver.engine.kernel.streams import normal, stream, uniform
 from saver.errors import InvalidData, InvalidPolicy, InvalidProblem
 
 FIELDS = (

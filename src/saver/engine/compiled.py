@@ -21,13 +21,14 @@ from saver.collect.decide import new_plan
 from saver.collect.knowledge import Statistics
 from saver.collect.planning import next_plan
 from saver.collect.state import State
-from saver.engine import kernel, state
-from saver.engine.earning import flush, pace
-from saver.engine.layout import ESTIMATED, OUTSIDE, RANDOM, lay_rules, lay_scene, lay_sheets, rows_of
-from saver.engine.parts import rate_all
+from saver.engine.kernel import episodes as kernel
+from saver.engine.kernel.earning import flush, pace
+from saver.engine.kernel.following import rate_all
+from saver.engine.kernel.forms import ESTIMATED, OUTSIDE, RANDOM
+from saver.engine.kernel.layout import lay_rules, lay_scene, lay_sheets, rows_of
+from saver.engine.kernel.memory import CONSTRAINT, COUNT, MEAN, SQUARES, Out, Tracker, new_run
+from saver.engine.kernel.streams import stream
 from saver.engine.reference import RECORDED, run_once
-from saver.engine.state import CONSTRAINT, COUNT, MEAN, SQUARES, Out, Tracker, new_run
-from saver.engine.streams import stream
 from saver.errors import SaverError
 from saver.estimate.certainty import certainty_estimated
 from saver.estimate.interval import Estimate
@@ -106,7 +107,7 @@ class Worker:
             return
         row = Out(out.checkpoints, *(kept[0] for kept in out[1:]))
         self.run = self.run.following(Tracker.of(s.rows))  # the last plan's may have other rows
-        self.run.n[state.DONE] = kernel.NOTHING
+        self.run.now.done = kernel.NOTHING
         while not self.stop[0]:
             status = kernel.advance(
                 s.scene, s.rules, self.sheets, self.run, row, acting[0], world[0], self.most
@@ -114,15 +115,15 @@ class Worker:
             if status == kernel.PLAN:
                 self._plan()
             elif status == kernel.CHECK:
-                found, at = self._estimate(), self.run.n[state.POINT] - 1
+                found, at = self._estimate(), self.run.now.point - 1
                 row.estimates[at] = found.value
                 row.stderr[at] = found.stderr if found.covered == 1.0 else np.inf
                 row.freedom[at] = found.freedom if found.covered == 1.0 else np.nan
             elif status == kernel.REFUSED:
                 self._explain(rows[0], out.checkpoints)
-            if self.run.n[state.DONE] == s.episodes:
+            if self.run.now.done == s.episodes:
                 break
-        worst[0] = self.run.f[state.WORST]
+        worst[0] = self.run.now.worst
 
     def _moments(self) -> tuple[Moments, Moments]:
         shape, seen = self.setting.scene.uniform.shape, self.run.seen
@@ -133,7 +134,7 @@ class Worker:
     def _plan(self) -> None:
         """A design that only Python can make: the exact one, or a user's."""
         s, run = self.setting, self.run
-        number = int(run.n[state.DONE]) + 1
+        number = int(run.now.done) + 1
         problem, known, (rewards, constraints) = s.scenario.problem, s.setup.knowledge, self._moments()
         statistics = Statistics.of(problem, known, number, rewards, constraints)
         paced = float(pace(s.rules, run, s.episodes - number + 1))
@@ -141,7 +142,7 @@ class Worker:
             policy, self.warm = s.setup.designer.design(
                 statistics, s.setup.variance(rewards), paced, self.warm
             )
-        run.n[state.NEXT_PLAN] = next_plan(number, s.rules.replan)
+        run.now.next_plan = next_plan(number, s.rules.replan)
         if not s.rules.tracked:
             flush(self.sheets, run)
             explore, _, baseline = s.policies
@@ -154,9 +155,9 @@ class Worker:
             tracker.T[begin:] = run.node_visits
         else:
             np.add.at(tracker.T, begin + nodes.state, run.node_visits)
-        run.n[state.BY_NODE], run.n[state.PLANNED] = by_node, 1
+        run.now.by_node, run.now.planned = by_node, 1
         states = nodes.state if by_node else s.scene.every
-        rate_all(tracker, begin, states, run.n[state.ENOUGH], s.scene.pairs, run.seen)
+        rate_all(tracker, begin, states, run.now.enough, s.scene.pairs, run.seen)
         self.run = run.following(tracker)
 
     def _estimate(self) -> Estimate:
@@ -218,7 +219,7 @@ def run_compiled(
 def prepare(setting: Setting, checkpoints: Ints) -> None:
     """Load the loop, or compile it and say so."""
     folder = cache_folder()
-    cached = folder is not None and any(Path(folder).rglob("kernel.play_all-*.nbi"))
+    cached = folder is not None and any(Path(folder).rglob("episodes.play_all-*.nbi"))
     if not cached and not getattr(kernel.play_all, "signatures", ()):
         often = "once for this version" if folder else "in every process: no cache folder can be written"
         print(f"saver: compiling the engine, {often}; about a minute", file=sys.stderr, flush=True)

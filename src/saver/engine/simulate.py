@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from saver.collect import Collector
 from saver.collect.collectors import find_collector
 from saver.engine.compiled import Setting, run_compiled
-from saver.engine.layout import only_reference
+from saver.engine.kernel.layout import only_reference
 from saver.engine.reference import RECORDED, run_reference
 from saver.engine.runs import Runs
 from saver.errors import InvalidProblem

@@ -10,19 +10,19 @@ from saver._jit import inlined, inner
 from saver.collect.belief import SMALLEST_VARIANCE, believe, spread_believed
 from saver.collect.planning import one_row
 from saver.design.closed import spread_over
-from saver.engine.earning import pace
-from saver.engine.layout import DAG, TREE, WEIGHT
-from saver.engine.parts import pick, rate, rate_all
-from saver.engine.state import CONSTRAINT, COUNT, DONE, ENOUGH, PLANNED, SQUARES, TOP, WHOLE
+from saver.engine.kernel.earning import pace
+from saver.engine.kernel.following import comes_first, pick, rate, rate_all
+from saver.engine.kernel.forms import DAG, TREE, WEIGHT
+from saver.engine.kernel.memory import CONSTRAINT, COUNT, SQUARES
 
 
 @inlined
 def plan(scene: Any, rules: Any, run: Any) -> None:
     """The design for what is believed now, and the tracker's choices for it."""
-    n, b, M = run.n, run.tracker.b[rules.first_row :], run.spread[0]
-    if rules.plan == TREE and n[PLANNED] and not n[WHOLE]:
+    now, b, M = run.now, run.tracker.b[rules.first_row :], run.spread[0]
+    if rules.plan == TREE and now.planned and not now.whole:
         replan_tree(scene, rules, run)
-        if not n[WHOLE]:
+        if not now.whole:
             return
     believe_all(rules, run)
     if rules.plan == TREE:
@@ -37,9 +37,9 @@ def plan(scene: Any, rules: Any, run: Any) -> None:
         plan_dag(scene, rules, run, b)
     else:
         plan_one(scene, rules, run, b)
-    n[PLANNED] = 1
+    now.planned = 1
     states = scene.nodes.state if rules.design_by_node else scene.every
-    rate_all(run.tracker, rules.first_row, states, n[ENOUGH], scene.pairs, run.seen)
+    rate_all(run.tracker, rules.first_row, states, now.enough, scene.pairs, run.seen)
 
 
 @inner
@@ -58,9 +58,9 @@ def believe_all(rules: Any, run: Any) -> None:
     for s in range(S):
         for a in range(A):
             top, bottom = max(top, run.variance[s, a]), min(bottom, run.variance[s, a])
-    run.f[TOP] = max(run.f[TOP], top)
-    if bottom < SMALLEST_VARIANCE * run.f[TOP] or rules.caution > 0.0:
-        run.n[WHOLE] = 1
+    run.now.top = max(run.now.top, top)
+    if bottom < SMALLEST_VARIANCE * run.now.top or rules.caution > 0.0:
+        run.now.whole = 1
     for s in range(S):
         for a in range(A):
             run.variance[s, a] = max(run.variance[s, a], SMALLEST_VARIANCE * top)
@@ -73,7 +73,7 @@ def replan_tree(scene: Any, rules: Any, run: Any) -> None:
     That is so while no variance is floored; once one may be, `WHOLE` is set and all is planned anew.
     """
     A, layer, first_row = run.variance.shape[1], scene.nodes.layer, rules.first_row
-    b, T, score, choice = run.tracker
+    b, _, score, choice = run.tracker
     for t in range(len(layer) - 2, -1, -1):
         states = run.dirty[layer[t] : layer[t] + run.dirty_count[t]]
         for s in states:
@@ -82,17 +82,16 @@ def replan_tree(scene: Any, rules: Any, run: Any) -> None:
                 p = s * A + a
                 v = spread_believed(run.seen[p, COUNT], run.seen[p, SQUARES], rules.extra, 0.0)
                 run.variance[s, a] = v
-                run.f[TOP] = max(run.f[TOP], v)
-                if v < SMALLEST_VARIANCE * run.f[TOP]:
-                    run.n[WHOLE] = 1
+                run.now.top = max(run.now.top, v)
+                if v < SMALLEST_VARIANCE * run.now.top:
+                    run.now.whole = 1
         M = run.spread[0]
         spread_over(scene.nodes, states, scene.target, run.variance, M, M, b[first_row:])
         for s in states:
             for a in range(A):
-                p, row = s * A + a, first_row + s
-                first = scene.pairs[p, WEIGHT] > 0.0 and run.seen[p, COUNT] < run.n[ENOUGH]
-                score[row, a] = rate(b[row, a], T[row, a], first)
-            choice[row] = pick(score, row)
+                first = comes_first(scene.pairs, run.seen, s * A + a, run.now.enough)
+                score[first_row + s, a] = rate(b[first_row + s, a], run.tracker.T[first_row + s, a], first)
+            choice[first_row + s] = pick(score, first_row + s)
         run.dirty_count[t] = 0
 
 
@@ -126,7 +125,7 @@ def plan_one(scene: Any, rules: Any, run: Any, b: Any) -> None:
         mean[a] = run.seen[p, CONSTRAINT] if run.seen[p, COUNT] > 0.0 else rules.floor
         if rules.known_constraint.size:
             mean[a] = rules.known_constraint[only, a]
-    paced = pace(rules, run, rules.episodes - run.n[DONE])
+    paced = pace(rules, run, rules.episodes - run.now.done)
     row = one_row(w, mean, scene.nodes.available[only], rules.required, paced)
     for s in range(b.shape[0]):
         for a in range(A):

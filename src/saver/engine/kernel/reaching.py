@@ -1,4 +1,4 @@
-"""Compiled parts of one episode: draws, the tracker, where a policy goes, what it is worth."""
+"""Where a policy goes, and what it is worth: sums over the nodes of a model."""
 
 from __future__ import annotations
 
@@ -6,96 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from saver._jit import inlined, inner, jit
-from saver.engine.layout import BY_NODE, COIN, FIRST, NORMAL, SAFE, WEIGHT, WORTH
-from saver.engine.state import CONSTRAINT, COUNT, MEAN, SQUARES
-from saver.engine.streams import normal, uniform
-from saver.problem.moments import moment_step
+from saver._jit import inlined, inner
+from saver.engine.kernel.following import row_at
+from saver.engine.kernel.forms import BY_NODE, FIRST, SAFE, WORTH
+from saver.engine.kernel.memory import CONSTRAINT, COUNT
 from saver.safety.widths import side
-
-welford = inlined(moment_step)
 
 
 @inlined
 def place(i: int) -> Any:
     """An index known not to be negative: compiled code then spends nothing on counting from the end."""
     return np.uint64(i)
-
-
-@inlined
-def draw(stream: Any, kind: int, where: float, scale: float, data: Any) -> Any:
-    """One observation, as `Law.sample` makes it."""
-    if kind == NORMAL:
-        return where + scale * normal(stream)
-    if kind == COIN:
-        return 1.0 if uniform(stream) < where else 0.0
-    return data[int(where) + int(uniform(stream) * scale)]
-
-
-@inlined
-def take(seen: Any, p: int, r: float, c: float) -> None:
-    """A reward and a constraint of one pair enter the statistics, as in `Moments.add`."""
-    T = seen[p, COUNT] + 1.0
-    seen[p, COUNT] = T
-    seen[p, MEAN], seen[p, SQUARES] = welford(T, seen[p, MEAN], seen[p, SQUARES], r)
-    seen[p, CONSTRAINT] += (c - seen[p, CONSTRAINT]) / T
-
-
-@inlined
-def choose(stream: Any, chance: Any, first: int, last: int) -> Any:
-    """One of the options first..last-1, drawn only where there are several."""
-    if last - first == 1:
-        return first
-    u, reached = uniform(stream), 0.0
-    for e in range(first, last):
-        reached += chance[e]
-        if reached > u:
-            return e
-    return last - 1
-
-
-@inlined
-def act(policy: Any, row: int, u: float) -> Any:
-    """The action that the uniform number u picks from a row of probabilities."""
-    reached, last = 0.0, 0
-    for a in range(policy.shape[1]):
-        reached += policy[row, a]
-        if policy[row, a] > 0.0:
-            last = a
-        if reached > u:
-            return a
-    return last
-
-
-@inlined
-def pick(score: Any, row: int) -> Any:
-    """argmax of a row; ties go to the lowest index. No branches: they would be guessed wrong."""
-    at, best = 0, score[row, 0]
-    for a in range(1, score.shape[1]):
-        better = score[row, a] > best
-        at = a if better else at
-        best = score[row, a] if better else best
-    return at
-
-
-@inlined
-def rate(b: float, T: float, first: bool) -> Any:
-    """The tracker's score b / T; infinite for a pair that comes first."""
-    if first:
-        return np.inf
-    return b / T if b > 0.0 else 0.0
-
-
-@jit
-def rate_all(tracker: Any, begin: int, states: Any, enough: int, pairs: Any, seen: Any) -> None:
-    """Score all rows from `begin` on anew; `states` gives the state of each."""
-    A = tracker.b.shape[1]
-    for i in range(len(states)):
-        for a in range(A):
-            p = states[i] * A + a
-            first = pairs[p, WEIGHT] > 0.0 and seen[p, COUNT] < enough
-            tracker.score[begin + i, a] = rate(tracker.b[begin + i, a], tracker.T[begin + i, a], first)
-        tracker.choice[begin + i] = pick(tracker.score, begin + i)
 
 
 @inlined
@@ -122,13 +43,13 @@ def reach(scene: Any, choice: Any, first_row: int, by_node: bool, sheets: Any, r
         for j in range(begin, end):
             i = r.node[j]
             s, mass = nodes.state[i], r.mass[i]
-            a = choice[first_row + (i if by_node else s)]
+            a = choice[row_at(first_row, by_node, i, s)]
             p = s * A + a
             r.pair[i] = p
             alive = alive or mass > 0.0
             length += factor * mass
             value += factor * mass * scene.pairs[p, WORTH]
-            safe = safe_first + (i if safe_by_node else s)
+            safe = row_at(safe_first, safe_by_node, i, s)
             same = same and (sheets.policy[safe, a] == 1.0 or mass == 0.0)
             if t + 1 < L:
                 for e in range(place(nodes.indptr[p]), place(nodes.indptr[p + 1])):
@@ -145,7 +66,7 @@ def reach(scene: Any, choice: Any, first_row: int, by_node: bool, sheets: Any, r
     if not full and 2 * n > len(nodes.state):
         for i in range(len(nodes.state)):
             s = nodes.state[i]
-            r.node[i], r.pair[i] = i, s * A + choice[first_row + (i if by_node else s)]
+            r.node[i], r.pair[i] = i, s * A + choice[row_at(first_row, by_node, i, s)]
         r.size[0] = len(nodes.state)
         for t in range(steps + 1):
             r.layer[t] = nodes.layer[t]
@@ -192,7 +113,7 @@ def sums_ahead(scene: Any, choice: Any, first_row: int, by_node: bool, box: Any,
         for j in range(nodes.layer[t], nodes.layer[t + 1]):
             i = place(j)
             s = place(nodes.state[i])
-            p = s * A + place(choice[place(first_row) + (i if by_node else s)])
+            p = s * A + place(choice[row_at(place(first_row), by_node, i, s)])
             w, m, h, square = 0.0, 0.0, 0.0, 0.0
             if not last:
                 for e in range(place(nodes.indptr[p]), place(nodes.indptr[p + place(1)])):
@@ -220,8 +141,8 @@ def as_baseline(scene: Any, choice: Any, first_row: int, by_node: bool, sheets: 
     """Whether the tracked policy agrees with the baseline wherever the baseline goes."""
     for i in scene.safe_nodes:
         s = scene.nodes.state[i]
-        safe = sheets.flags[SAFE, FIRST] + (i if sheets.flags[SAFE, BY_NODE] else s)
-        if sheets.policy[safe, choice[first_row + (i if by_node else s)]] < 1.0:
+        safe = row_at(sheets.flags[SAFE, FIRST], sheets.flags[SAFE, BY_NODE] == 1, i, s)
+        if sheets.policy[safe, choice[row_at(first_row, by_node, i, s)]] < 1.0:
             return False
     return True
 

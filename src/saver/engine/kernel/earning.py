@@ -5,21 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from saver._jit import inlined, inner, jit
-from saver.engine.layout import DESIGN, EXPLORE, LATEST, NO_LEDGER, PLUGIN, SAFE
-from saver.engine.parts import lower_bound
-from saver.engine.state import (
-    BASELINE,
-    CONSTRAINT,
-    COUNT,
-    DONE,
-    LAST_LOW,
-    LAST_V,
-    SINCE,
-    SUM_V,
-    TOTAL,
-    UNCOUNTED,
-    UNCOUNTED_EXPLORE,
-)
+from saver.engine.kernel.forms import DESIGN, EXPLORE, LATEST, NO_LEDGER, PLUGIN, SAFE
+from saver.engine.kernel.memory import CONSTRAINT, COUNT
+from saver.engine.kernel.reaching import lower_bound
 from saver.safety.boundaries import mixture, steepest, stitched
 
 
@@ -34,10 +22,12 @@ def pace(rules: Any, run: Any, remaining: int) -> Any:
     """`Certified.pace`, or what is required of a design that is not told more."""
     if not rules.paced:
         return rules.required
-    f, n = run.f, run.n
-    done = n[DONE] - n[BASELINE]
-    debt = rules.required - f[LAST_LOW] - n[BASELINE] * rules.surplus
-    return rules.required + steepest(f[SUM_V], f[LAST_V], done, debt, remaining, rules.boxed, rules.boundary)
+    now = run.now
+    done = now.done - now.baseline
+    debt = rules.required - now.last_low - now.baseline * rules.surplus
+    return rules.required + steepest(
+        now.sum_v, now.last_v, done, debt, remaining, rules.boxed, rules.boundary
+    )
 
 
 @inlined
@@ -87,14 +77,14 @@ def keep_visits(
                 if sums:
                     renew(rules, run, p)
     elif kind == EXPLORE:
-        run.n[UNCOUNTED_EXPLORE] += 1
+        run.now.uncounted_explore += 1
     elif kind == DESIGN:
-        run.n[UNCOUNTED] += 1
+        run.now.uncounted += 1
     if sums:
         for t in range(taken):
             renew(rules, run, run.path[t, 0] * A + run.path[t, 1])
-        run.n[SINCE] += 1
-        if run.n[SINCE] >= len(run.terms) or (kind != SAFE and not tracked):
+        run.now.since += 1
+        if run.now.since >= len(run.terms) or (kind != SAFE and not tracked):
             add_up(rules, sheets, run)
 
 
@@ -102,7 +92,7 @@ def keep_visits(
 def renew(rules: Any, run: Any, p: int) -> None:
     """Bring one term of the ledger's sum up to date."""
     term = run.visited[p] * bound_of(rules, run, p)
-    run.f[TOTAL] += term - run.terms[p]
+    run.now.total += term - run.terms[p]
     run.terms[p] = term
 
 
@@ -114,8 +104,8 @@ def add_up(rules: Any, sheets: Any, run: Any) -> None:
     for p in range(len(run.terms)):
         run.terms[p] = run.visited[p] * bound_of(rules, run, p)
         total += run.terms[p]
-    run.f[TOTAL] = total
-    run.n[SINCE] = 0
+    run.now.total = total
+    run.now.since = 0
 
 
 @jit
@@ -124,7 +114,7 @@ def flush(sheets: Any, run: Any) -> None:
     A = sheets.weights.shape[2]
     for p in range(len(run.visited)):
         s, a = p // A, p % A
-        run.visited[p] += run.n[UNCOUNTED_EXPLORE] * sheets.weights[EXPLORE, s, a]
-        run.visited[p] += run.n[UNCOUNTED] * sheets.weights[DESIGN, s, a]
-    run.n[UNCOUNTED] = 0
-    run.n[UNCOUNTED_EXPLORE] = 0
+        run.visited[p] += run.now.uncounted_explore * sheets.weights[EXPLORE, s, a]
+        run.visited[p] += run.now.uncounted * sheets.weights[DESIGN, s, a]
+    run.now.uncounted = 0
+    run.now.uncounted_explore = 0

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from saver._jit import inlined
-from saver.engine import state
-from saver.engine.earning import budget_of
-from saver.engine.layout import (
+from saver.engine.kernel.earning import budget_of
+from saver.engine.kernel.following import comes_first, pick, rate, rescore, row_of
+from saver.engine.kernel.forms import (
     BY_NODE,
     C_SCALE,
     C_WHERE,
@@ -23,11 +23,10 @@ from saver.engine.layout import (
     R_WHERE,
     SAFE,
     TREE,
-    WEIGHT,
     WORTH,
 )
-from saver.engine.parts import draw, pick, rate, take
-from saver.engine.state import COUNT
+from saver.engine.kernel.memory import COUNT
+from saver.engine.kernel.sampling import draw, take
 
 
 @inlined
@@ -35,16 +34,16 @@ def stretch_one(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in regi
     scene: Any, rules: Any, sheets: Any, run: Any, candidate: int, until: int, world: Any
 ) -> Any:
     """Episodes up to number `until`, each a `candidate` or the baseline; False if one is refused."""
-    n, f, seen, pairs = run.n, run.f, run.seen, scene.pairs
+    now, seen, pairs = run.now, run.seen, scene.pairs
     b, T, score, choice = run.tracker
-    s, A, enough = scene.start[0], scene.uniform.shape[1], n[state.ENOUGH]
-    design_row = rules.first_row + (scene.slot[0, s] if n[state.BY_NODE] else s)
-    row = design_row if candidate == DESIGN else (scene.slot[0, s] if rules.explore_by_node else s)
-    safe = sheets.sure[sheets.flags[SAFE, FIRST] + (scene.slot[0, s] if sheets.flags[SAFE, BY_NODE] else s)]
-    planned, gated, floor = n[state.PLANNED] == 1, rules.gate != NO_GATE, rules.floor * 1.0
-    k, explored, base = n[state.DONE], n[state.EXPLORED], n[state.BASELINE]
-    exact, designed, bound = n[state.EXACT], n[state.DESIGNED], f[state.BOUND]
-    earned, worst, sum_x = f[state.EARNED], f[state.WORST], f[state.SUM_X]
+    s, A, enough = scene.start[0], scene.uniform.shape[1], now.enough
+    design_row = row_of(scene, rules.first_row, now.by_node == 1, 0, s)
+    row = design_row if candidate == DESIGN else row_of(scene, 0, rules.explore_by_node, 0, s)
+    safe = sheets.sure[row_of(scene, sheets.flags[SAFE, FIRST], sheets.flags[SAFE, BY_NODE] == 1, 0, s)]
+    planned, gated, floor = now.planned == 1, rules.gate != NO_GATE, rules.floor * 1.0
+    k, explored, base = now.done, now.explored, now.baseline
+    exact, designed, bound = now.exact, now.designed, now.bound
+    earned, worst, sum_x = now.earned, now.worst, now.sum_x
     a, (low, high) = choice[row], rules.bounds
     while k < until and run.stop[0] == 0:
         k += 1
@@ -66,12 +65,12 @@ def stretch_one(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in regi
                 else:
                     run.visited[p] += 1.0
             T[row, a] += 1.0
-            first = candidate == DESIGN and pairs[p, WEIGHT] > 0.0 and seen[p, COUNT] < enough
+            first = candidate == DESIGN and comes_first(pairs, seen, p, enough)
             score[row, a] = rate(b[row, a], T[row, a], first)
             if candidate == EXPLORE:
                 explored += 1
                 if planned:
-                    release(pairs, seen, b, T, score, choice, design_row, a, p, enough)
+                    rescore(run.tracker, design_row, a, comes_first(pairs, seen, p, enough))
             a = pick(score, row)
         else:
             p = s * A + safe
@@ -82,7 +81,7 @@ def stretch_one(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in regi
             base += 1
             exact += 1
             if learned and planned and seen[p, COUNT] <= enough:
-                release(pairs, seen, b, T, score, choice, design_row, safe, p, enough)
+                rescore(run.tracker, design_row, safe, comes_first(pairs, seen, p, enough))
                 a = pick(score, row)
         worst = min(worst, base * rules.baseline + earned - k * rules.required)
         if candidate == EXPLORE and explored >= rules.explorations and not rules.explore_by_clock:
@@ -90,10 +89,10 @@ def stretch_one(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in regi
     choice[row] = a
     if planned and rules.plan == TREE:
         run.mark[s], run.dirty[0], run.dirty_count[0] = True, s, 1
-    n[state.DONE], n[state.EXPLORED], n[state.BASELINE] = k, explored, base
-    n[state.EXACT], n[state.DESIGNED], n[state.UNITS] = exact, designed, designed
-    f[state.EARNED], f[state.WORST] = earned, worst
-    f[state.SUM_X], f[state.BOUND], f[state.SUM_V] = sum_x, bound, designed * rules.unit
+    now.done, now.explored, now.baseline = k, explored, base
+    now.exact, now.designed, now.units = exact, designed, designed
+    now.earned, now.worst = earned, worst
+    now.sum_x, now.bound, now.sum_v = sum_x, bound, designed * rules.unit
     return True
 
 
@@ -109,13 +108,3 @@ def observe(
     if learned:
         take(seen, p, r, c)
     return c
-
-
-@inlined
-def release(
-    pairs: Any, seen: Any, b: Any, T: Any, score: Any, choice: Any, row: int, a: int, p: int, enough: int
-) -> None:
-    """Score an action of the design anew: it may no longer come first."""
-    first = pairs[p, WEIGHT] > 0.0 and seen[p, COUNT] < enough
-    score[row, a] = rate(b[row, a], T[row, a], first)
-    choice[row] = pick(score, row)

@@ -8,23 +8,9 @@ from typing import Any
 import numpy as np
 
 from saver._jit import inner
-from saver.engine.earning import add_up, budget_of
-from saver.engine.layout import CERTAINTY, CERTIFIED, IMPORTANCE, NO_LEDGER, R_MEAN, R_VARIANCE, WEIGHT
-from saver.engine.state import (
-    BASELINE,
-    BOUND,
-    COUNT,
-    DESIGNED,
-    DONE,
-    EXACT,
-    MEAN,
-    POINT,
-    SQUARES,
-    TOTAL,
-    WEIGHTED,
-    WEIGHTED_MEAN,
-    WEIGHTED_SQUARES,
-)
+from saver.engine.kernel.earning import add_up, budget_of
+from saver.engine.kernel.forms import CERTAINTY, CERTIFIED, IMPORTANCE, NO_LEDGER, R_MEAN, R_VARIANCE, WEIGHT
+from saver.engine.kernel.memory import COUNT, MEAN, SQUARES
 
 ALMOST = math.nextafter(1.0, 0.0)
 
@@ -32,25 +18,25 @@ ALMOST = math.nextafter(1.0, 0.0)
 @inner
 def record(scene: Any, rules: Any, sheets: Any, run: Any, out: Any, budget: float) -> None:
     """Write one column of `out`; an estimate with estimated transitions is left to the caller."""
-    n, f, at = run.n, run.f, run.n[POINT]
+    now, at = run.now, run.now.point
     if rules.ledger == NO_LEDGER:
         add_up(rules, sheets, run)
     out.budget[at] = budget
-    earned = f[BOUND] if rules.ledger == CERTIFIED else f[TOTAL]
-    out.ledger[at] = budget_of(rules, n[EXACT], n[DESIGNED], earned)
-    out.baseline_share[at] = n[BASELINE] / n[DONE]
+    earned = now.bound if rules.ledger == CERTIFIED else now.total
+    out.ledger[at] = budget_of(rules, now.exact, now.designed, earned)
+    out.baseline_share[at] = now.baseline / now.done
     if rules.estimate == CERTAINTY:
         out.estimates[at] = certain(scene.pairs, run.seen, run.seen, MEAN)
         out.stderr[at], out.freedom[at] = uncertainty(scene.pairs, run.seen)
         out.conditional_mse[at] = conditional(scene.pairs, run.seen, rules.value)
     if rules.estimate == IMPORTANCE:
         out.stderr[at] = np.inf
-    if rules.estimate == IMPORTANCE and n[WEIGHTED]:
-        out.estimates[at] = f[WEIGHTED_MEAN]
-        if n[WEIGHTED] > 1:
-            spread = f[WEIGHTED_SQUARES] / (n[WEIGHTED] - 1) / n[WEIGHTED]
+    if rules.estimate == IMPORTANCE and now.weighted:
+        out.estimates[at] = now.weighted_mean
+        if now.weighted > 1:
+            spread = now.weighted_squares / (now.weighted - 1) / now.weighted
             out.stderr[at] = math.sqrt(spread)
-            out.freedom[at] = n[WEIGHTED] - 1.0 if spread > 0.0 else np.inf
+            out.freedom[at] = now.weighted - 1.0 if spread > 0.0 else np.inf
 
 
 @inner

@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from saver.engine.layout import ESTIMATED, OUTSIDE, Rules, Scene
+from saver.engine.kernel.forms import ESTIMATED, OUTSIDE, Rules, Scene
 from saver.problem.checks import Bools, Floats, Ints
 
-# Integers of a run
-(
-    DONE,  # episodes told
-    EXPLORED,
-    NEXT_PLAN,
-    PLANNED,
-    ENOUGH,  # samples below which a weighted pair comes first
-    BY_NODE,  # the design depends on the step
-    BASELINE,  # baseline episodes
-    EXACT,  # episodes that the ledger credits with exactly baseline_value
-    DESIGNED,  # the others
-    UNITS,  # of these, those in a row with the full proxy
-    POINT,  # the next checkpoint
-    WEIGHTED,  # importance-weighted returns
-    UNCOUNTED,  # episodes of the drawn design that `visited` does not hold yet
-    UNCOUNTED_EXPLORE,
-    SINCE,  # the ledger's sum was added up anew
-    WHOLE,  # a tree is planned as a whole: some variance is, or was, below the floor
-) = range(16)
-INTEGERS = 16
-
-# Numbers of a run
-EARNED, WORST, SUM_X, SUM_V, BOUND, TOTAL, TOP, WEIGHTED_MEAN, WEIGHTED_SQUARES, LAST_V, LAST_LOW = range(11)
-NUMBERS = 11
+# The numbers of a run between two episodes, one record: compiled code reads and writes `run.now.done`.
+NOW = np.dtype(
+    [
+        ("done", "i8"),  # episodes told
+        ("explored", "i8"),
+        ("next_plan", "i8"),
+        ("planned", "i8"),
+        ("enough", "i8"),  # samples below which a weighted pair comes first
+        ("by_node", "i8"),  # the design depends on the step
+        ("baseline", "i8"),  # baseline episodes
+        ("exact", "i8"),  # episodes that the ledger credits with exactly baseline_value
+        ("designed", "i8"),  # the others
+        ("units", "i8"),  # of these, those in a row with the full proxy
+        ("point", "i8"),  # the next checkpoint
+        ("weighted", "i8"),  # importance-weighted returns
+        ("uncounted", "i8"),  # episodes of the drawn design that `visited` does not hold yet
+        ("uncounted_explore", "i8"),
+        ("since", "i8"),  # episodes since the ledger's sum was added up anew
+        ("whole", "i8"),  # a tree is planned as a whole: some variance is, or was, below the floor
+        ("earned", "f8"),  # truly, by designed episodes
+        ("worst", "f8"),  # true budget
+        ("sum_x", "f8"),
+        ("sum_v", "f8"),
+        ("bound", "f8"),
+        ("total", "f8"),  # of the ledgers without a certificate
+        ("top", "f8"),  # the largest variance ever believed
+        ("weighted_mean", "f8"),
+        ("weighted_squares", "f8"),
+        ("last_v", "f8"),
+        ("last_low", "f8"),
+    ]
+)
 
 # Columns of `Run.seen`
 COUNT, MEAN, SQUARES, CONSTRAINT = range(4)
@@ -67,8 +75,8 @@ class Reach(NamedTuple):
 class Run(NamedTuple):
     """One campaign."""
 
-    n: Ints
-    f: Floats
+    now: Any  # a record of NOW
+    cells: Ints  # the same memory, for clearing it
     seen: Floats  # [pairs, 4]: count, mean and squares of rewards, mean of constraints
     tracker: Tracker
     node_visits: Floats  # [nodes, A], of tracked episodes, for designs made outside
@@ -120,9 +128,10 @@ def new_run(scene: Scene, rules: Rules, rows: Floats, stop: Ints) -> Run:
         np.zeros(nodes),
         np.zeros((nodes, 4)),
     )
+    now: Any = np.zeros(1, dtype=NOW).view(np.recarray)
     return Run(
-        n=np.zeros(INTEGERS, dtype=ints),
-        f=np.zeros(NUMBERS),
+        now=now[0],
+        cells=now.view(ints),
         seen=np.zeros((pairs, 4)),
         tracker=Tracker.of(rows),
         node_visits=np.zeros((nodes if outside else 0, A)),

@@ -8,9 +8,10 @@ import numpy as np
 
 from saver._jit import inlined, inner, loop
 from saver.collect.planning import next_plan
-from saver.engine import state
-from saver.engine.earning import boundary, bounded_value, budget_of, keep_visits
-from saver.engine.layout import (
+from saver.engine.kernel.checkpoints import record
+from saver.engine.kernel.earning import boundary, bounded_value, budget_of, keep_visits
+from saver.engine.kernel.following import comes_first, rate_all, rescore, row_of
+from saver.engine.kernel.forms import (
     BY_NODE,
     C_SCALE,
     C_WHERE,
@@ -36,27 +37,12 @@ from saver.engine.layout import (
     TRUE,
     WEIGHT,
 )
-from saver.engine.onestep import stretch_one
-from saver.engine.parts import (
-    act,
-    as_baseline,
-    box_all,
-    choose,
-    draw,
-    drawn_sums,
-    pick,
-    rate,
-    rate_all,
-    reach,
-    reached_sums,
-    sums_ahead,
-    take,
-    welford,
-)
-from saver.engine.plans import plan
-from saver.engine.recording import record
-from saver.engine.state import CONSTRAINT, COUNT, Out
-from saver.engine.streams import uniform
+from saver.engine.kernel.memory import CONSTRAINT, COUNT, Out
+from saver.engine.kernel.onestep import stretch_one
+from saver.engine.kernel.reaching import as_baseline, box_all, drawn_sums, reach, reached_sums, sums_ahead
+from saver.engine.kernel.replanning import plan
+from saver.engine.kernel.sampling import act, choose, draw, take, welford
+from saver.engine.kernel.streams import uniform
 from saver.problem.checks import LARGEST
 from saver.safety.plays import second_moment
 from saver.safety.widths import side
@@ -68,9 +54,8 @@ NEVER, NOTHING = 2**62, -1  # a plan's number; episodes of a run that has not be
 @inner
 def begin(scene: Any, rules: Any, run: Any) -> None:
     """An empty campaign."""
-    n = run.n
-    n.fill(0)
-    run.f.fill(0.0)
+    now = run.now
+    run.cells.fill(0)
     run.seen.fill(0.0)
     run.tracker.T.fill(0.0)
     run.node_visits.fill(0.0)
@@ -79,14 +64,14 @@ def begin(scene: Any, rules: Any, run: Any) -> None:
     run.mark.fill(False)
     run.dirty_count.fill(0)
     run.spread.fill(0.0)
-    n[state.WHOLE] = rules.whole_plans
-    run.f[state.WORST] = np.inf
-    run.f[state.LAST_V], run.f[state.LAST_LOW] = rules.last
-    n[state.NEXT_PLAN] = NEVER if rules.plan == FIXED else 1
-    n[state.ENOUGH] = 1
-    n[state.BY_NODE] = rules.design_by_node
+    now.whole = rules.whole_plans
+    run.now.worst = np.inf
+    run.now.last_v, run.now.last_low = rules.last
+    now.next_plan = NEVER if rules.plan == FIXED else 1
+    now.enough = 1
+    now.by_node = rules.design_by_node
     if rules.plan == FIXED and rules.tracked:
-        n[state.PLANNED] = 1
+        now.planned = 1
         states = scene.nodes.state if rules.design_by_node else scene.every
         rate_all(run.tracker, rules.first_row, states, 1, scene.pairs, run.seen)
     if rules.explore_tracked and rules.explorations > 0:
@@ -104,45 +89,45 @@ def advance(  # noqa: PLR0912  (every kind of event in one place)
 
     Between two events (a plan, a checkpoint, the end of exploration, the middle) episodes are all alike.
     """
-    n, f, K = run.n, run.f, rules.episodes
-    if n[state.DONE] == NOTHING:
+    now, K = run.now, rules.episodes
+    if now.done == NOTHING:
         begin(scene, rules, run)
-    last = min(K, n[state.DONE] + most)
-    while n[state.DONE] < last and run.stop[0] == 0:
-        number = n[state.DONE] + 1
-        if n[state.ENOUGH] == 1 and 2 * number > K:
-            n[state.ENOUGH] = 2
-            if n[state.PLANNED]:
-                states = scene.nodes.state if n[state.BY_NODE] else scene.every
+    last = min(K, now.done + most)
+    while now.done < last and run.stop[0] == 0:
+        number = now.done + 1
+        if now.enough == 1 and 2 * number > K:
+            now.enough = 2
+            if now.planned:
+                states = scene.nodes.state if now.by_node else scene.every
                 rate_all(run.tracker, rules.first_row, states, 2, scene.pairs, run.seen)
-        until = min(last, out.checkpoints[n[state.POINT]])
-        if n[state.ENOUGH] == 1:
+        until = min(last, out.checkpoints[now.point])
+        if now.enough == 1:
             until = min(until, K // 2)
         kind = DESIGN
-        if (n[state.DONE] if rules.explore_by_clock else n[state.EXPLORED]) < rules.explorations:
+        if (now.done if rules.explore_by_clock else now.explored) < rules.explorations:
             kind = EXPLORE
             until = min(until, rules.explorations) if rules.explore_by_clock else until
         else:
-            if number >= n[state.NEXT_PLAN]:
+            if number >= now.next_plan:
                 if rules.plan == OUTSIDE:
                     return PLAN
                 plan(scene, rules, run)
-                n[state.NEXT_PLAN] = next_plan(number, rules.replan)
-            until = min(until, n[state.NEXT_PLAN] - 1)
+                now.next_plan = next_plan(number, rules.replan)
+            until = min(until, now.next_plan - 1)
         if rules.one_step:
             fine = stretch_one(scene, rules, sheets, run, kind, until, world)
         else:
             fine = stretch(scene, rules, sheets, run, kind, until, acting, world)
         if not fine:
             return REFUSED
-        if n[state.DONE] == out.checkpoints[n[state.POINT]]:
-            k = n[state.DONE]
-            budget = n[state.BASELINE] * rules.baseline + f[state.EARNED] - k * rules.required
+        if now.done == out.checkpoints[now.point]:
+            k = now.done
+            budget = now.baseline * rules.baseline + now.earned - k * rules.required
             record(scene, rules, sheets, run, out, budget)
-            n[state.POINT] += 1
+            now.point += 1
             if rules.estimate == ESTIMATED:
                 return CHECK
-    return FINISHED if n[state.DONE] == K else PAUSED
+    return FINISHED if now.done == K else PAUSED
 
 
 @loop
@@ -151,14 +136,14 @@ def play_all(
 ) -> Any:
     """Whole runs, one for each row of `out`; return how many were played before one that was refused."""
     for i in range(len(worst)):
-        run.n[state.DONE] = NOTHING
+        run.now.done = NOTHING
         row = Out(
             out.checkpoints, out.estimates[i], out.stderr[i], out.freedom[i], out.budget[i], out.ledger[i],
             out.baseline_share[i], out.conditional_mse[i],
         )  # fmt: skip
         if advance(scene, rules, sheets, run, row, acting[i], world[i], rules.episodes) != FINISHED:
             return i
-        worst[i] = run.f[state.WORST]
+        worst[i] = run.now.worst
     return len(worst)
 
 
@@ -170,14 +155,14 @@ def stretch(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in register
 
     Exploring stops as soon as enough was explored.
     """
-    n, f = run.n, run.f
-    k, explored, base = n[state.DONE], n[state.EXPLORED], n[state.BASELINE]
-    exact, designed, units = n[state.EXACT], n[state.DESIGNED], n[state.UNITS]
-    earned, worst = f[state.EARNED], f[state.WORST]
-    sum_x, sum_v, bound = f[state.SUM_X], f[state.SUM_V], f[state.BOUND]
+    now = run.now
+    k, explored, base = now.done, now.explored, now.baseline
+    exact, designed, units = now.exact, now.designed, now.units
+    earned, worst = now.earned, now.worst
+    sum_x, sum_v, bound = now.sum_x, now.sum_v, now.bound
     exploring = candidate == EXPLORE
     tracked = rules.explore_tracked if exploring else rules.tracked
-    by_node = rules.explore_by_node if exploring else n[state.BY_NODE] == 1
+    by_node = rules.explore_by_node if exploring else now.by_node == 1
     first_row = 0 if exploring else rules.first_row
     certified = rules.ledger == CERTIFIED
     steps, centre, second = 0, 0.0, 0.0
@@ -208,7 +193,7 @@ def stretch(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in register
         # whether it may be played
         kind = candidate
         if rules.gate != NO_GATE and not (certified and same):
-            budget = budget_of(rules, exact, designed, bound if certified else f[state.TOTAL])
+            budget = budget_of(rules, exact, designed, bound if certified else now.total)
             if rules.gate == PROSPECTIVE:
                 if not certified:
                     low = bounded_value(scene, rules, run, tracked, steps, sheets, candidate)
@@ -236,11 +221,11 @@ def stretch(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in register
                 v = rules.proxy * noise + second
                 sum_x += gained - (guess - centre) if rules.boxed else gained
                 sum_v += v
-                f[state.LAST_V], f[state.LAST_LOW] = v, low
+                now.last_v, now.last_low = v, low
                 units += 1 if v == rules.unit else 0
                 bound = max(sum_x - boundary(rules, units, designed, sum_v), bound + low)
             elif rules.ledger == PAPER:
-                f[state.TOTAL] += bounded_value(scene, rules, run, tracked, steps, sheets, candidate)
+                now.total += bounded_value(scene, rules, run, tracked, steps, sheets, candidate)
         if rules.keeps_visits:
             keep_visits(scene, rules, sheets, run, kind, tracked, steps, taken)
 
@@ -255,10 +240,10 @@ def stretch(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in register
             explored += 1
             if explored >= rules.explorations and not rules.explore_by_clock:
                 break
-    n[state.DONE], n[state.EXPLORED], n[state.BASELINE] = k, explored, base
-    n[state.EXACT], n[state.DESIGNED], n[state.UNITS] = exact, designed, units
-    f[state.EARNED], f[state.WORST] = earned, worst
-    f[state.SUM_X], f[state.SUM_V], f[state.BOUND] = sum_x, sum_v, bound
+    now.done, now.explored, now.baseline = k, explored, base
+    now.exact, now.designed, now.units = exact, designed, units
+    now.earned, now.worst = earned, worst
+    now.sum_x, now.sum_v, now.bound = sum_x, sum_v, bound
     return fine
 
 
@@ -278,9 +263,9 @@ def walk(  # noqa: PLR0912  (every estimator and law in one pass over the steps)
     s = scene.start[choose(world, scene.start_chance, 0, len(scene.start))]
     for t in range(L):
         if tracked:
-            a = run.tracker.choice[first_row + (scene.slot[t, s] if by_node else s)]
+            a = run.tracker.choice[row_of(scene, first_row, by_node, t, s)]
         else:
-            row = sheets.flags[kind, FIRST] + (scene.slot[t, s] if sheets.flags[kind, BY_NODE] else s)
+            row = row_of(scene, sheets.flags[kind, FIRST], sheets.flags[kind, BY_NODE] == 1, t, s)
             a = act(sheets.policy, row, run.draws[t]) if random else sheets.sure[row]
             if weighted:
                 ratio /= sheets.policy[row, a]
@@ -314,10 +299,10 @@ def walk(  # noqa: PLR0912  (every estimator and law in one pass over the steps)
     if weighted:
         if not abs(weighed) <= LARGEST:
             return 0.0, 0.0, 0
-        n, f = run.n, run.f
-        n[state.WEIGHTED] += 1
-        f[state.WEIGHTED_MEAN], f[state.WEIGHTED_SQUARES] = welford(
-            n[state.WEIGHTED], f[state.WEIGHTED_MEAN], f[state.WEIGHTED_SQUARES], weighed
+        now = run.now
+        now.weighted += 1
+        now.weighted_mean, now.weighted_squares = welford(
+            now.weighted, now.weighted_mean, now.weighted_squares, weighed
         )
     return gained, guess, taken
 
@@ -325,9 +310,8 @@ def walk(  # noqa: PLR0912  (every estimator and law in one pass over the steps)
 @inlined
 def learn(scene: Any, rules: Any, run: Any, kind: int, taken: int, learned: bool) -> Any:
     """Counts, scores and the box after an episode; whether any choice may have changed."""
-    n, A, enough = run.n, scene.uniform.shape[1], run.n[state.ENOUGH]
-    b, T, score, choice = run.tracker
-    planned = n[state.PLANNED] == 1
+    now, A, enough = run.now, scene.uniform.shape[1], run.now.enough
+    planned = now.planned == 1
     follows = rules.tracked and (kind == DESIGN or rules.track_all)
     explores = kind == EXPLORE and rules.explore_tracked
     changed = follows or explores
@@ -338,19 +322,16 @@ def learn(scene: Any, rules: Any, run: Any, kind: int, taken: int, learned: bool
             run.box[p, 0], run.box[p, 1] = side(run.seen[p, COUNT], run.seen[p, CONSTRAINT], rules.box)
             run.h[s, a] = run.box[p, 1]
         if explores:
-            row = scene.slot[t, s] if rules.explore_by_node else s
-            T[row, a] += 1.0
-            score[row, a] = rate(b[row, a], T[row, a], False)
-            choice[row] = pick(score, row)
+            row = row_of(scene, 0, rules.explore_by_node, t, s)
+            run.tracker.T[row, a] += 1.0
+            rescore(run.tracker, row, a, False)
         if follows:
-            row = rules.first_row + (scene.slot[t, s] if n[state.BY_NODE] else s)
+            row = row_of(scene, rules.first_row, now.by_node == 1, t, s)
             if rules.plan == OUTSIDE:
                 run.node_visits[scene.slot[t, s], a] += 1.0
-            T[row, a] += 1.0
+            run.tracker.T[row, a] += 1.0
             if planned:
-                first = scene.pairs[p, WEIGHT] > 0.0 and run.seen[p, COUNT] < enough
-                score[row, a] = rate(b[row, a], T[row, a], first)
-                choice[row] = pick(score, row)
+                rescore(run.tracker, row, a, comes_first(scene.pairs, run.seen, p, enough))
         if learned and planned:
             if rules.tracked and run.seen[p, COUNT] < enough + taken and scene.pairs[p, WEIGHT] > 0.0:
                 released(scene, rules, run, s, a)
@@ -365,12 +346,8 @@ def learn(scene: Any, rules: Any, run: Any, kind: int, taken: int, learned: bool
 @loop
 def released(scene: Any, rules: Any, run: Any, s: int, a: int) -> None:
     """Score a pair anew wherever it can be met: it may no longer come first."""
-    A = scene.uniform.shape[1]
-    b, T, score, choice = run.tracker
-    first = scene.pairs[s * A + a, WEIGHT] > 0.0 and run.seen[s * A + a, COUNT] < run.n[state.ENOUGH]
-    for t in range(len(scene.slot) if run.n[state.BY_NODE] else 1):
-        row = scene.slot[t, s] if run.n[state.BY_NODE] else s
+    first = comes_first(scene.pairs, run.seen, s * scene.uniform.shape[1] + a, run.now.enough)
+    for t in range(len(scene.slot) if run.now.by_node else 1):
+        row = row_of(scene, 0, run.now.by_node == 1, t, s)
         if row >= 0:
-            row += rules.first_row
-            score[row, a] = rate(b[row, a], T[row, a], first)
-            choice[row] = pick(score, row)
+            rescore(run.tracker, rules.first_row + row, a, first)

@@ -1,0 +1,1 @@
+"""The compiled loop: what `reference.run_once` does, on plain arrays."""

@@ -1,0 +1,106 @@
+"""What the compiled loop sees: plain arrays and numbers, and the integers that stand for choices."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from saver.design.flows import Nodes
+from saver.problem.checks import Bools, Floats, Ints
+
+NORMAL, COIN, DATA = range(3)  # laws
+EXPLORE, DESIGN, SAFE = range(3)  # kinds of episode
+NO_LEDGER, CERTIFIED, PAPER, LATEST, PLUGIN = range(5)
+NO_GATE, RETROSPECTIVE, PROSPECTIVE = range(3)
+FIXED, TREE, DAG, ONE, OUTSIDE = range(5)  # where plans come from
+CERTAINTY, ESTIMATED, IMPORTANCE = range(3)
+
+# Columns of `Scene.pairs`: location and scale of the laws, the target's weight, the true means and variance.
+R_WHERE, R_SCALE, C_WHERE, C_SCALE, WEIGHT, WORTH, R_MEAN, R_VARIANCE = range(8)
+
+
+class Scene(NamedTuple):
+    """The model and the simulated truth. A pair is s * A + a; `slot[t, s]` numbers (step, state)."""
+
+    nodes: Nodes  # the moves after which the episode goes on, unrolled
+    slot: Ints  # [steps, S], -1 where nothing can be met
+    indptr: Ints  # all moves, also those into terminal states
+    to: Ints
+    chance: Floats
+    ends: Bools  # [S], terminal
+    start: Ints  # states
+    start_chance: Floats
+    pairs: Floats  # [pairs, 8]
+    rewards: Floats  # the data of empirical laws
+    constraints: Floats
+    factor: Floats  # discount^t, [L]
+    noise: Floats  # sum of discount^2t over the first steps, [L + 1]
+    order: Ints  # states as a design goes through them: on trees by falling step
+    target: Floats  # [S, A]: on trees the row of the step at which the state is met
+    target_by_step: Floats  # [L or 1, S, A]
+    uniform: Floats  # [S, A]
+    every: Ints  # the states
+    safe_nodes: Ints  # where the baseline goes
+
+
+class Rules(NamedTuple):
+    """The collector's choices and the numbers they need."""
+
+    episodes: int
+    explorations: int
+    explore_by_clock: bool
+    explore_tracked: bool
+    explore_by_node: bool
+    tracked: bool
+    track_all: bool
+    design_by_node: bool
+    first_row: int  # of the design in the tracker
+    plays_baseline: bool
+    learn_from_baseline: bool
+    plan: int
+    replan: float
+    ledger: int
+    gate: int
+    estimate: int
+    boxed: bool
+    keeps_visits: bool
+    laws: tuple[int, int]
+    shared: bool  # one draw is both the reward and the constraint
+    tolerance: float  # of the gate
+    required: float
+    surplus: float  # alpha baseline_value: what a baseline episode earns
+    baseline: float  # what it is truly worth
+    value: float  # of the target, true
+    floor: float
+    bounds: tuple[float, float]  # outside of which a constraint observation is refused
+    proxy: float  # scale^2
+    scale: float
+    width: float  # the paper's, after one sample
+    extra: float  # added to a sample deviation after one sample
+    caution: float
+    boundary: tuple[float, float, float, float]  # rho, level, start, scale
+    last: tuple[float, float]  # proxy and lower value that stand for the last episode before the first
+    paced: bool  # the design is told what the ledger can afford
+    box: tuple[float, float, float, float, float]
+    unit: float  # the proxy of an episode of full length
+    table: Floats  # the boundary after j of these
+    whole_plans: bool  # a tree whose last states lead on, beyond the horizon
+    one_step: bool  # `onestep` applies
+    one_pass: bool  # `sums_ahead` applies: no policy ends early for sure, and V(b; floor) is 0
+    known_variance: Floats  # [S, A], floored; empty where it is learned
+    known_constraint: Floats  # [S, A]; empty where it is learned
+
+
+# Columns of `Sheets.flags` and of `Sheets.numbers`
+FIRST, BY_NODE, RANDOM, SAME = range(4)
+NOISE, FLOOR, TRUE = range(3)
+
+
+class Sheets(NamedTuple):
+    """The policies that are drawn from, one for each kind of episode, evaluated once."""
+
+    policy: Floats  # [rows, A]
+    sure: Ints  # [rows], the action where nothing is left to chance
+    flags: Ints  # [kinds, 4]: first row; rows are nodes; random; goes exactly where the baseline goes
+    numbers: Floats  # [kinds, 3]: noise, V(b; floor), V_c
+    behaviour: Floats  # [kinds, nodes, A]
+    weights: Floats  # [kinds, S, A]
