@@ -9,7 +9,9 @@ from saver.problem import Scenario
 from saver.scenarios.bandit import bandit
 from saver.scenarios.gridworld import gridworld
 from saver.scenarios.intractable import intractable
+from saver.scenarios.lake import lake
 from saver.scenarios.movielens import movielens
+from saver.scenarios.taxi import taxi
 from saver.scenarios.tree import lower_bound_pair, tree
 
 SCENARIOS: dict[str, Callable[..., Scenario]] = {
@@ -18,6 +20,8 @@ SCENARIOS: dict[str, Callable[..., Scenario]] = {
     "tree": tree,
     "gridworld": gridworld,
     "intractable": intractable,
+    "lake": lake,
+    "taxi": taxi,
 }
 
 
@@ -38,7 +42,9 @@ __all__ = [
     "find_scenario",
     "gridworld",
     "intractable",
+    "lake",
     "lower_bound_pair",
     "movielens",
+    "taxi",
     "tree",
 ]
