@@ -92,7 +92,7 @@ def _follow(setup: Setup, policy: Policy, counts: Floats, first: Bools | None) -
         rows = np.zeros(policy.rows.shape, dtype=bool)
     else:
         rows = first[grid.state] if policy.by_step else first
-    chosen = follow_design(policy.rows, counts, rows)
+    chosen = follow_design(policy.rows, counts, rows, setup.ahead)
     return grid.choices(policy.by_step, chosen).rows, policy.by_step
 
 
@@ -145,13 +145,13 @@ def visits(setup: Setup, state: State, by_step: bool, kinds: tuple[str, ...]) ->
 
 
 def come_first(setup: Setup, state: State) -> Bools:
-    """Pairs that come first: with weight, never sampled, and not expected by a trial that is out.
+    """Pairs that come first: needed, never sampled, and not expected by a trial that is out.
 
     From the middle of the campaign on also those with one sample, which says nothing of their variance:
     without a second one the estimate has no standard error.
     """
     enough = 1 if 2 * (state.asked + 1) <= setup.episodes else 2
-    first: Bools = (setup.designer.weights > 0) & (state.sums.rewards.counts < enough)
+    first: Bools = setup.designer.needed & (state.sums.rewards.counts < enough)
     for trial in state.out.values():
         first &= setup.stage.play(trial.follows).weights == 0
     return first

@@ -17,13 +17,16 @@ from saver.design.sepec import with_side_information, without_side_information
 from saver.errors import InvalidPolicy, InvalidProblem
 from saver.problem import checks, weights
 from saver.problem.bellman import by_step
-from saver.problem.checks import Floats
+from saver.problem.checks import Bools, Floats
 from saver.problem.statement import Problem
 from saver.safety.widths import paper_lower, paper_width
 
 REPLAN_GAP = 1e-3
 NEVER = 2.0**60  # the number of an episode that does not come
 QUARTER = 0.25
+import os
+
+NEGLIGIBLE = float(os.environ.get("TAU", "1e-3"))  # share of the mean squared error
 ROOM = 1e-3  # kept below the best value that is believed attainable
 
 
@@ -40,6 +43,7 @@ class Designer:
     def __init__(self, problem: Problem, collector: Collector, episodes: int) -> None:
         self.problem, self.collector, self.episodes = problem, collector, episodes
         self.weights = weights(problem.mdp, problem.target)
+        self.needed = needed_pairs(self.weights, episodes)
         self.is_tree = is_tree(problem.mdp)
         self.planner = Planner(problem.mdp) if collector.design == "exact" else None
         self.allowed = problem.mdp.available.copy()
@@ -131,6 +135,20 @@ class Designer:
         moment, allowed = variance[0] + statistics.mean[0] ** 2, self.allowed[0]
         required = attainable(problem.required, problem.required, float(mean[0][allowed].max()))
         return with_side_information(target, moment, mean[0], required, allowed)[None]
+
+
+def needed_pairs(c: Floats, episodes: int) -> Bools:
+    """Pairs that must be seen: all with weight but the lightest, which together cannot move the answer.
+
+    If rewards vary by sigma, the error of K episodes is about sigma sqrt(sum c / K), and pairs of total weight
+    w that are never seen leave a bias of about sigma w. Left out are the lightest for which
+    w^2 <= NEGLIGIBLE sum c / K.
+    """
+    order = np.argsort(c, axis=None, kind="stable")
+    light = np.cumsum(c.ravel()[order]) ** 2 <= NEGLIGIBLE * c.sum() / episodes
+    needed: Bools = c > 0
+    needed.ravel()[order[light]] = False
+    return needed
 
 
 @jit

@@ -58,6 +58,11 @@ class Setup:
         return GATES.get(self.collector.gate)
 
     @property
+    def ahead(self) -> float:
+        """How many visits the tracker looks ahead: one, and none where it is the paper's."""
+        return 0.0 if self.collector.track == "all" else 1.0
+
+    @property
     def explorations(self) -> int:
         """How many non-baseline episodes explore."""
         return 0 if self.collector.explore == "none" else math.isqrt(self.episodes)

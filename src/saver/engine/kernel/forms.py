@@ -14,8 +14,9 @@ NO_GATE, RETROSPECTIVE, PROSPECTIVE = range(3)
 FIXED, TREE, DAG, ONE, OUTSIDE = range(5)  # where plans come from
 CERTAINTY, ESTIMATED, IMPORTANCE = range(3)
 
-# Columns of `Scene.pairs`: location and scale of the laws, the target's weight, the true means and variance.
-R_WHERE, R_SCALE, C_WHERE, C_SCALE, WEIGHT, WORTH, R_MEAN, R_VARIANCE = range(8)
+# Columns of `Scene.pairs`: location and scale of the laws, the target's weight, the true means and variance,
+# and whether the pair must be seen.
+R_WHERE, R_SCALE, C_WHERE, C_SCALE, WEIGHT, WORTH, R_MEAN, R_VARIANCE, NEEDED = range(9)
 
 
 class Scene(NamedTuple):
@@ -29,7 +30,7 @@ class Scene(NamedTuple):
     ends: Bools  # [S], terminal
     start: Ints  # states
     start_chance: Floats
-    pairs: Floats  # [pairs, 8]
+    pairs: Floats  # [pairs, 9]
     rewards: Floats  # the data of empirical laws
     constraints: Floats
     factor: Floats  # discount^t, [L]
@@ -52,6 +53,7 @@ class Rules(NamedTuple):
     explore_by_node: bool
     tracked: bool
     track_all: bool
+    ahead: float  # visits that the tracker looks ahead
     design_by_node: bool
     first_row: int  # of the design in the tracker
     plays_baseline: bool

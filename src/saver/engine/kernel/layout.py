@@ -84,7 +84,7 @@ def lay_scene(scenario: Scenario, setup: Setup) -> tuple[Scene, tuple[int, int]]
     r_kind, r_where, r_scale, rewards = lay_law(world.reward)
     c_kind, c_where, c_scale, constraints = lay_law(world.constraint)
     columns = (r_where, r_scale, c_where, c_scale, setup.designer.weights, world.constraint.mean,
-               world.reward.mean, world.reward.variance)  # fmt: skip
+               world.reward.mean, world.reward.variance, setup.designer.needed)  # fmt: skip
     scene = Scene(
         nodes,
         slot,
@@ -180,6 +180,7 @@ def lay_rules(
         explore_by_node=explore is not None and explore.ndim == 3,
         tracked=tracked,
         track_all=collector.track == "all",
+        ahead=setup.ahead,
         design_by_node=design.ndim == 3,
         first_row=0 if explore is None else len(rows_of(stage, explore)),
         plays_baseline=collector.design == "baseline" and not tracked,
