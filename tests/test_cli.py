@@ -97,7 +97,7 @@ def test_design_prints_limits_and_draws(tmp_path, scenario):
     made = saver.SCENARIOS[scenario]()
     exact = saver.design.exact(made.problem, made.world.reward.variance, made.world.constraint.mean)
     assert rows["exact safe"]["limit"] == pytest.approx(exact.limit, rel=1e-6)
-    assert rows["exact safe"]["safe"] == "yes"
+    assert rows["exact safe"]["safe"] is True
     assert (tmp_path / "new" / "picture.png").read_bytes().startswith(b"\x89PNG")
     shown = command("design", scenario).stdout
     assert "exact safe" in shown

@@ -14,6 +14,7 @@ FLOW = [
     "design",
     "safety",
     "estimate",
+    "figures",
     "collect",
     "engine",
     "scenarios",
@@ -34,6 +35,17 @@ def test_the_readme_examples_run_and_print_what_they_say():
     assert shown[0] == promised[1]
     assert "covered=" in shown[1]
     assert "Budget(certified=" in shown[2]
+
+
+def modules(path):
+    """The packages that a file imports, anywhere in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module.split(".")[0])
+        elif isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+    return found
 
 
 def rooms_imported(path):
@@ -57,6 +69,15 @@ def test_every_folder_imports_only_from_folders_to_its_left():
         if room in FLOW and FLOW.index(room) > FLOW.index(here)
     ]
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("heavy", "rooms"), [("rich", {"cli"}), ("typer", {"cli"}), ("matplotlib", {"figures"})]
+)
+def test_terminals_and_pictures_are_known_to_one_room_each(heavy, rooms):
+    package = ROOT / "src" / "saver"
+    found = {path.relative_to(package).parts[0] for path in package.rglob("*.py") if heavy in modules(path)}
+    assert found == rooms
 
 
 @pytest.mark.parametrize("heavy", ["matplotlib", "typer", "scipy.stats", "pandas"])

@@ -4,7 +4,7 @@ A problem is stated -> a design says how often to visit each (state, action) -> 
 be afforded -> a collector turns both into episodes -> an estimate comes out.
 """
 
-from saver import design, errors, estimate, problem, scenarios, theory
+from saver import design, errors, estimate, experiments, problem, scenarios, theory
 from saver.collect import COLLECTORS, Campaign, Collector, Knowledge, Statistics, Trial
 from saver.engine import Player, Runs, simulate
 from saver.problem import (
@@ -47,6 +47,7 @@ __all__ = [
     "diagnose",
     "errors",
     "estimate",
+    "experiments",
     "problem",
     "scenarios",
     "simulate",

@@ -9,15 +9,16 @@ from typing import Annotated, Any
 import typer
 
 import saver
+from saver import experiments
 from saver.cli import show
 from saver.collect import COLLECTORS
 from saver.errors import InvalidProblem
-from saver.experiments import runner
-from saver.experiments.audit import CELLS, cells, summary
-from saver.experiments.catalogue import EXPERIMENTS, Experiment
-from saver.experiments.folder import Folder
-from saver.experiments.results import Results
-from saver.experiments.steps import LIMITS, VISITS, limit_rows, policies, visit_rows
+from saver.experiments import EXPERIMENTS, Experiment, Outcome
+from saver.experiments.auditing import CELLS, cells, summary
+from saver.experiments.drawings import visit_tables
+from saver.experiments.report import CLAIMS, NUMBERS, claim_rows, number_rows
+from saver.experiments.tables import TABLES
+from saver.experiments.work import limit_rows, policies, visit_rows
 from saver.scenarios import SCENARIOS, find_scenario
 
 app = typer.Typer(
@@ -63,8 +64,9 @@ def reproduce(
     """
     _one_of(quick, full)
     level = "quick" if quick else "full" if full else "default"
-    folder = runner.reproduce(out, level=level, seed=seed, jobs=jobs, force=force, progress=True)
-    _finish(folder, json)
+    with show.progress() as progress:
+        found = experiments.reproduce(out, level=level, seed=seed, jobs=jobs, force=force, progress=progress)
+    _print(found, json)
 
 
 @app.command()
@@ -83,14 +85,15 @@ def audit(
     """
     _one_of(quick, full)
     level = "full" if full else "quick"
-    folder, groups = runner.audit(out, level=level, seed=seed, jobs=jobs, force=force, progress=True)
+    with show.progress() as progress:
+        found = experiments.audit(out, level=level, seed=seed, jobs=jobs, force=force, progress=progress)
     if json:
-        show.plain([vars(group) for group in groups])
+        show.plain([vars(group) for group in found.groups])
     else:
-        show.table(CELLS, [cells(group) for group in groups])
-        print(summary(groups))
-        print(f"table: {folder.path / 'audit.md'}")
-    if any(group.broken for group in groups):
+        show.table(CELLS, [cells(group) for group in found.groups])
+        print(summary(found.groups))
+        print(f"table: {found.folder / 'audit.md'}")
+    if any(group.broken for group in found.groups):
         raise typer.Exit(1)
 
 
@@ -127,8 +130,9 @@ def run(
         scenario, scenario.capitalize(), scenario, tuple(dict.fromkeys(names)), K, (runs,) * 3, "", options
     )
     place = out or Path(f"results-{scenario}")
-    folder = runner.run(place, experiment, seed=seed, jobs=jobs, force=force, progress=True)
-    _finish(folder, json)
+    with show.progress() as progress:
+        found = experiments.run(place, experiment, seed=seed, jobs=jobs, force=force, progress=progress)
+    _print(found, json)
 
 
 @app.command()
@@ -136,7 +140,9 @@ def plot(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="a folder that reproduce or run wrote")],
 ) -> None:
     """Draw the figures and the report of a folder again, from its tables alone."""
-    _finish(Folder.find(folder), False)
+    with show.progress() as progress:
+        found = experiments.plot(folder, progress=progress)
+    _print(found, False)
 
 
 @app.command()
@@ -180,15 +186,19 @@ def design(
     made = find_scenario(scenario, **_options(alpha, None, more))
     with show.working("designing"):
         compared = policies(made)
-        limits, visits = list(limit_rows(made, compared)), list(visit_rows(made, compared))
+        limits = [TABLES["limits"].named(row) for row in limit_rows(made, compared)]
+        visits = [TABLES["designs"].named(row) for row in visit_rows(made, compared)]
     if picture is not None:
         _draw(picture, made.name, visits)
     if json:
-        rows = [dict(zip(LIMITS, row, strict=True)) for row in limits]
-        show.plain({"designs": rows, "visits": [list(row[1:]) for row in visits]})
+        show.plain({"designs": limits, "visits": [list(row.values())[1:] for row in visits]})
         return
-    cells = [(row[1], f"{row[2]:.4g}", f"{row[3]:.4g}", f"{row[4]:.4g}", row[5]) for row in limits]
-    show.table(("design", "K * MSE", "constraint value", "required", "safe"), cells, f"{scenario}: designs")
+    numbers = ("limit", "constraint_value", "required")
+    shown = [
+        (row["design"], *(f"{row[name]:.4g}" for name in numbers), "yes" if row["safe"] else "no")
+        for row in limits
+    ]
+    show.table(("design", "K * MSE", "constraint value", "required", "safe"), shown, f"{scenario}: designs")
     if picture is not None:
         print(f"picture: {picture}")
 
@@ -231,36 +241,19 @@ def list_names(json: Json = False) -> None:
     show.table(("experiment", "scenario", "episodes", "runs: quick / default / full"), shown)
 
 
-def _finish(folder: Folder, json: bool) -> None:
-    """Draw, report, and print what was found."""
-    from saver.experiments.figures import drawings
-    from saver.experiments.report import CLAIMS, NUMBERS, claim_rows, ends, number_rows, write_report
-
-    results = Results(folder)
-    jobs, figures = drawings(results), []
-    with show.counting("drawing", len(jobs)) as tick:
-        for name, draw in jobs:
-            figures += draw()
-            tick(name)
-    claims = write_report(results, figures)
-    folder.finish()
+def _print(found: Outcome, json: bool) -> None:
+    """What was found."""
     if json:
-        show.plain(
-            {
-                "claims": [{**vars(claim), "verdict": claim.verdict} for claim in claims],
-                "numbers": ends(results),
-                "folder": str(folder.path),
-            }
-        )
+        claims = [{**vars(claim), "verdict": claim.verdict} for claim in found.claims]
+        show.plain({"claims": claims, "numbers": found.numbers, "folder": str(found.folder)})
         return
-    if claims:
-        show.table(
-            CLAIMS, claim_rows(claims), "What the paper claims, what is claimed here, and what was measured"
-        )
+    if found.claims:
+        title = "What the paper claims, what is claimed here, and what was measured"
+        show.table(CLAIMS, claim_rows(found.claims), title)
     else:
-        show.table(NUMBERS, number_rows(results))
-    print(f"figures: {folder.path / 'figures'}")
-    print(f"report:  {folder.path / 'report.html'}")
+        show.table(NUMBERS, number_rows(found.numbers))
+    print(f"figures: {found.folder / 'figures'}")
+    print(f"report:  {found.folder / 'report.html'}")
 
 
 def _one_of(quick: bool, full: bool) -> None:
@@ -268,14 +261,13 @@ def _one_of(quick: bool, full: bool) -> None:
         raise InvalidProblem("--quick and --full were both given; give one of them, or neither")
 
 
-def _draw(picture: Path, name: str, visits: list[Any]) -> None:
-    from saver.experiments.figures import draw_design
+def _draw(picture: Path, name: str, visits: list[dict[str, Any]]) -> None:
+    from saver.figures.designs import draw_designs
 
     kinds = (".png", ".pdf", ".svg")
     if picture.suffix.lower() not in kinds:
         raise InvalidProblem(f"--picture is {picture}; its name must end in {', '.join(kinds)}")
-    rows = [dict(zip(VISITS, map(str, row), strict=True)) for row in visits]
-    draw_design(rows, name, picture)
+    draw_designs(visit_tables(visits), name, picture)
 
 
 def _options(alpha: float | None, delta: float | None, more: list[str] | None) -> dict[str, Any]:

@@ -51,11 +51,27 @@ def working(text: str) -> Iterator[None]:
 
 
 @contextmanager
-def counting(text: str, total: int) -> Iterator[Callable[[str], None]]:
-    """A bar on standard error over a number of things."""
+def progress() -> Iterator[Callable[[str, str, float], None]]:
+    """A bar on standard error for each stage, with the time that is left."""
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-    with Progress(console=Console(stderr=True)) as bar:
-        task = bar.add_task(text, total=total)
-        yield lambda name: bar.advance(task)
+    columns = (
+        TextColumn("{task.description:<28}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+    )
+    bar, tasks = Progress(*columns, console=Console(stderr=True)), dict[str, Any]()
+
+    def tell(stage: str, what: str, share: float) -> None:
+        bar.start()  # not before there is something to show
+        if stage not in tasks:
+            tasks[stage] = bar.add_task(stage, total=1.0)
+        bar.update(tasks[stage], completed=share, description=what if share < 1.0 else stage)
+
+    try:
+        yield tell
+    finally:
+        if tasks:
+            bar.stop()

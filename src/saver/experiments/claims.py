@@ -14,7 +14,6 @@ import numpy as np
 
 from saver.collect import COLLECTORS
 from saver.experiments.catalogue import EXPERIMENTS
-from saver.experiments.folder import number
 from saver.experiments.results import Measured, Results, measurements
 
 HELD, FAILED, OPEN = "held", "did not hold", "cannot be told"
@@ -32,7 +31,6 @@ NAMES = {
     "saver-opt": "`saver-opt`",
     "exact-oracle": "`exact-oracle`",
 }
-COLUMNS = ("who", "claim", "measured", "value", "error", "low", "high", "verdict")
 
 
 @dataclass(frozen=True)
@@ -171,16 +169,15 @@ def _rates(results: Results) -> Iterator[Claim]:
         excess = Measured(K * (a.value - b.value), K * math.hypot(a.error, b.error))
         text = f"{_where(experiment)}: the regret of SaVeR against its oracle is gone before 1/n"
         yield _claim("paper", text, "K (MSE of SaVeR - MSE of the oracle)", excess, -math.inf, 0.0)
-    for rows in measurements(results.table("rates")):
-        row, budgets = rows[0], [number(row, "episodes") for row in rows]
+    for rows in measurements(results.folder.read("rates")):
+        row, budgets = rows[0], [row["episodes"] for row in rows]
         safe, name = row["against"] == "safe", NAMES[row["collector"]]
         slow = not safe or row["collector"] == "saver"
         low, high = SLOW if slow else FAST
         against = "exact safe" if safe else "unconstrained"
         text = f"{row['scenario'].capitalize()}: the regret of {name} against the {against} optimum falls as "
-        half = (number(row, "high") - number(row, "low")) / 2
-        measured = f"exponent over {budgets[0]:,.0f} to {budgets[-1]:,.0f} episodes"
-        found = Measured(number(row, "exponent"), half / 2)
+        measured = f"exponent over {budgets[0]:,} to {budgets[-1]:,} episodes"
+        found = Measured(row["exponent"], (row["high"] - row["low"]) / 4)
         yield _claim(
             "here" if safe else "paper", text + ("1/n" if slow else "n^(-3/2)"), measured, found, low, high
         )

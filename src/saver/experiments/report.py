@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from saver.experiments import claims as claiming
 from saver.experiments.catalogue import DESIGNS, EXPERIMENTS
@@ -29,7 +30,7 @@ def write_report(results: Results, figures: list[Path]) -> list[Claim]:
     folder = results.folder
     found = claiming.claims(results) if set(EXPERIMENTS) <= set(results.experiments) else []
     if found:
-        folder.write("claims.csv", claiming.COLUMNS, (claim.row() for claim in found))
+        folder.write("claims", (claim.row() for claim in found))
     pictures = {path.stem: path for path in figures if path.suffix == ".png"}
     folder.write_text("report.md", _markdown(results, found, pictures))
     folder.write_text("report.html", _html(results, found, pictures))
@@ -41,19 +42,19 @@ def claim_rows(found: Iterable[Claim]) -> Table:
     return [(c.who, c.claim, c.measured, f"{c.value:.4g} ± {c.error:.2g}", c.verdict) for c in found]
 
 
-def ends(results: Results) -> list[dict[str, str | float]]:
+def ends(results: Results) -> list[dict[str, Any]]:
     """The end of every curve, as numbers."""
-    found: list[dict[str, str | float]] = []
+    found = []
     for experiment in results.experiments:
         for collector in results.collectors(experiment):
             curve = results.curve(experiment, collector)
             last, K = curve.last(), curve.end("episodes")
-            limit = results.limit(curve.rows[0]["scenario"])
-            row: dict[str, str | float] = {
+            limit = results.limit(results.scenario(experiment))
+            row = {
                 "experiment": experiment,
                 "collector": collector,
-                "episodes": K,
-                "runs": curve.end("runs"),
+                "episodes": int(K),
+                "runs": int(curve.end("runs")),
                 "k_mse": K * last.value,
                 "k_mse_se": K * last.error,
                 "over_limit": K * last.value / limit if limit > 0 else math.nan,
@@ -66,29 +67,29 @@ def ends(results: Results) -> list[dict[str, str | float]]:
     return found
 
 
-def number_rows(results: Results) -> Table:
+def number_rows(numbers: list[dict[str, Any]]) -> Table:
     """The same in words; too few runs say nothing about the plain error."""
     return [
         (
-            str(row["experiment"]),
-            str(row["collector"]),
-            f"{row['runs']:.0f}",
+            row["experiment"],
+            row["collector"],
+            f"{row['runs']}",
             f"{row['k_mse']:.4g} ± {row['k_mse_se']:.1g}",
             _number(row["over_limit"], ".4g"),
             f"{row['plain']:.3f} ± {row['plain_se']:.2g}" if _many(row) else "-",
             f"{row['baseline_share']:.1%}",
             f"{row['violation_rate']:.2%}",
         )
-        for row in ends(results)
+        for row in numbers
     ]
 
 
-def _many(row: dict[str, str | float]) -> bool:
-    return float(row["runs"]) >= ENOUGH and not math.isnan(float(row["plain"]))
+def _many(row: dict[str, Any]) -> bool:
+    return row["runs"] >= ENOUGH and not math.isnan(row["plain"])
 
 
-def _number(value: str | float, form: str) -> str:
-    return "-" if math.isnan(float(value)) else format(float(value), form)
+def _number(value: float, form: str) -> str:
+    return "-" if math.isnan(value) else format(value, form)
 
 
 def _sections(results: Results, pictures: dict[str, Path]) -> list[tuple[str, str, list[str]]]:
@@ -116,7 +117,7 @@ def _markdown(results: Results, found: list[Claim], pictures: dict[str, Path]) -
         lines += ["## Claims", "", *_markdown_table(CLAIMS, claim_rows(found)), "", _remark(results), ""]
     for title, text, names in _sections(results, pictures):
         lines += [f"## {title}", "", text, "", *[f"![{name}](figures/{name}.png)" for name in names], ""]
-    lines += ["## Numbers at the end", "", *_markdown_table(NUMBERS, number_rows(results)), ""]
+    lines += ["## Numbers at the end", "", *_markdown_table(NUMBERS, number_rows(ends(results))), ""]
     lines += ["## Settings", "", "```json", _settings(results), "```", ""]
     lines += ["## How to cite", "", "The paper:", "", "```bibtex", CITATION, "```", ""]
     return "\n".join(lines)
@@ -136,7 +137,7 @@ def _html(results: Results, found: list[Claim], pictures: dict[str, Path]) -> st
     for heading, text, names in _sections(results, pictures):
         shown = "".join(_image(name, pictures[name]) for name in names)
         body.append(f"<h2>{heading}</h2><figure>{shown}<figcaption>{_marked(text)}</figcaption></figure>")
-    body.append(f"<h2>Numbers at the end</h2>{_html_table(NUMBERS, number_rows(results))}")
+    body.append(f"<h2>Numbers at the end</h2>{_html_table(NUMBERS, number_rows(ends(results)))}")
     body.append(f"<h2>Settings</h2><pre>{html.escape(_settings(results))}</pre>")
     body.append(f"<h2>How to cite</h2><p>The paper:</p><pre>{html.escape(CITATION)}</pre>")
     head = f'<meta charset="utf-8"><title>{title}</title><style>{STYLE}</style>'

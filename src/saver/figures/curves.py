@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from saver.experiments.catalogue import EXPERIMENTS
-from saver.experiments.figures.style import GREY, SCENARIOS, Look, label_lines, look
-from saver.experiments.folder import Row, number
-from saver.experiments.results import Results, measurements
+from saver.figures.style import GREY, SCENARIOS, Look, label_lines, look
 from saver.problem.checks import Floats
 
 FIRST = 0.04  # of a campaign that is left out on the left, where errors are of another size
@@ -18,49 +16,56 @@ BAND = 0.25  # opacity
 MARKS = "os^D"
 
 
-def title_of(results: Results, experiment: str) -> str:
-    """Above a panel."""
-    if experiment in EXPERIMENTS:
-        return EXPERIMENTS[experiment].title
-    return results.curve(experiment, results.collectors(experiment)[0]).rows[0]["scenario"]
+class Line(NamedTuple):
+    """What one collector, or one scenario, has at each x, and its standard error: three arrays [points]."""
+
+    name: str
+    x: Floats
+    y: Floats
+    error: Floats
 
 
-def errors(axes: Any, results: Results, experiment: str, collectors: list[str]) -> None:
+class Fit(NamedTuple):
+    """Measured points and the power law that was fitted to them, y ~ x^exponent, exponent +- half."""
+
+    points: Line
+    exponent: float
+    half: float
+
+
+def errors(axes: Any, lines: Sequence[Line], limit: float) -> None:
     """The mean squared error on a log axis, with one standard error; dashed grey: the exact safe limit."""
     ends = []
-    for name in collectors:
-        curve, style = results.curve(experiment, name), look(name)
-        k, (mse, spread) = curve.episode, curve.mse
+    for name, k, mse, spread in lines:
+        style = look(name)
         shown = (k >= FIRST * k[-1]) & (mse > 0)
         if not shown[-1]:
             continue  # nothing to draw on a log axis
         low = np.maximum(mse - spread, mse / 10)
         _band(axes, style, k[shown], mse[shown], low[shown], (mse + spread)[shown])
         ends.append((style.name, float(mse[-1]), style.colour))
-    first = results.curve(experiment, collectors[0])
-    k = first.episode[first.episode >= FIRST * first.episode[-1]]
-    best = results.limit(first.rows[0]["scenario"]) / k
+    all_k = lines[0].x
+    k = all_k[all_k >= FIRST * all_k[-1]]
+    best = limit / k
     if np.all(best > 0):
         axes.plot(k, best, color=GREY, ls=(0, (1.5, 1)), lw=0.9)
         ends.append(("limit / k", float(best[-1]), GREY))
     if ends:
         axes.set_yscale("log")
     axes.yaxis.set_minor_formatter("")
-    axes.set_xlim(0, first.episode[-1])
+    axes.set_xlim(0, all_k[-1])
     _episodes(axes)
     label_lines(axes, ends)
 
 
-def efficiency(axes: Any, results: Results, experiment: str, collectors: list[str]) -> None:
+def efficiency(axes: Any, lines: Sequence[Line], limit: float) -> None:
     """k * MSE over the exact safe limit: 1 is the best that is possible in the long run."""
     ends, top = [], 1.0
-    limit = results.limit(results.curve(experiment, collectors[0]).rows[0]["scenario"])
     if limit <= 0:
         axes.set_axis_off()  # nothing varies: there is no limit to compare with
         return
-    for name in collectors:
-        curve, style = results.curve(experiment, name), look(name)
-        k, (mse, spread) = curve.episode, curve.mse
+    for name, k, mse, spread in lines:
+        style = look(name)
         ratio, half = k * mse / limit, k * spread / limit
         shown = k >= FIRST * k[-1]
         _band(axes, style, k[shown], ratio[shown], (ratio - half)[shown], (ratio + half)[shown])
@@ -69,18 +74,17 @@ def efficiency(axes: Any, results: Results, experiment: str, collectors: list[st
     axes.axhline(1.0, color=GREY, ls=(0, (1.5, 1)), lw=0.9)
     axes.set_yscale("log")
     axes.set_ylim(0.7, top * 1.2)
-    axes.set_xlim(0, float(k[-1]))
+    axes.set_xlim(0, float(lines[0].x[-1]))
     _episodes(axes)
     _plain_ticks(axes.yaxis, top)
     label_lines(axes, ends)
 
 
-def violations(axes: Any, results: Results, experiment: str, collectors: list[str]) -> None:
+def violations(axes: Any, lines: Sequence[Line]) -> None:
     """The cumulative violation, minus the true budget: above the zero line the constraint is broken."""
     ends = []
-    for name in collectors:
-        curve, style = results.curve(experiment, name), look(name)
-        k, mean, spread = curve.episode, curve.column("violation"), curve.column("violation_se")
+    for name, k, mean, spread in lines:
+        style = look(name)
         _band(axes, style, k, mean, mean - spread, mean + spread)
         ends.append((style.name, float(mean[-1]), style.colour))
     bottom, top = axes.get_ylim()
@@ -88,37 +92,33 @@ def violations(axes: Any, results: Results, experiment: str, collectors: list[st
     axes.axhline(0.0, color="#CC3377", lw=0.9)
     axes.axhspan(0.0, top, color="#CC3377", alpha=0.08, lw=0)
     axes.set_ylim(bottom, top)
-    axes.set_xlim(0, k[-1])
+    axes.set_xlim(0, lines[0].x[-1])
     _episodes(axes)
     label_lines(axes, ends)
 
 
-def regrets(axes: Any, rows: list[Row]) -> None:
+def regrets(axes: Any, fits: Sequence[Fit]) -> None:
     """The regret over the number of episodes, with the fitted power laws."""
     ends: list[tuple[str, float, str]] = []
-    for chosen in measurements(rows):
-        style = look(chosen[0]["collector"])
-        K, y, se = (np.array([number(r, c) for r in chosen]) for c in ("episodes", "regret", "regret_se"))
-        exponent = number(chosen[0], "exponent")
+    for (name, K, y, se), exponent, half in fits:
+        style = look(name)
         mark = MARKS[len(ends) % len(MARKS)]
         axes.errorbar(K, y, 2 * se, color=style.colour, marker=mark, ms=3, lw=0, elinewidth=0.8)
         w = (y / np.maximum(se, 1e-6 * y)) ** 2 / np.sum((y / np.maximum(se, 1e-6 * y)) ** 2)
         centre = np.exp(np.sum(w * np.log(y))) * (K / np.exp(np.sum(w * np.log(K)))) ** exponent
         axes.plot(K, centre, color=style.colour, ls=style.dashes, lw=1.0)
-        half = (number(chosen[0], "high") - number(chosen[0], "low")) / 2
         ends.append((f"{style.name}: {exponent:.3f} ± {half:.3f}", float(centre[-1]), style.colour))
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("episodes K")
-    axes.set_xlim(right=1.15 * float(K[-1]))
+    axes.set_xlim(right=1.15 * float(fits[-1].points.x[-1]))
     label_lines(axes, ends)
 
 
-def prices(axes: Any, rows: list[Row], column: str) -> None:
+def prices(axes: Any, lines: Sequence[Line]) -> None:
     """What safety costs over alpha, by scenario."""
-    for name in dict.fromkeys(row["scenario"] for row in rows):
-        chosen, style = [row for row in rows if row["scenario"] == name], SCENARIOS[name]
-        alpha, cost = (np.array([number(row, c) for row in chosen]) for c in ("alpha", column))
+    for name, alpha, cost, _ in lines:
+        style = SCENARIOS[name]
         axes.plot(alpha, cost, color=style.colour, ls=style.dashes)
     axes.set_yscale("log")
     axes.set_xlim(0, 1)

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from saver.experiments.figures.style import GREY, PAGE, figure, save
-from saver.experiments.folder import Row, number
+from saver.figures.style import GREY, PAGE, figure, save
 from saver.problem.checks import Floats
 
 SHOWN = {
@@ -24,18 +23,21 @@ ORANGE = "#D55E00"
 BARS = 60  # pairs that a bar chart shows
 
 
-def draw_design(rows: list[Row], scenario: str, path: Path) -> Path:
+def draw_designs(tables: dict[str, Floats], scenario: str, path: Path) -> Path:
     """One picture of the designs of a scenario, in the format that the path's ending names."""
-    return designs_picture(rows, scenario, path.parent, path.stem, (path.suffix.lstrip(".") or "png",))[0]
+    return designs_picture(tables, scenario, path.parent, path.stem, (path.suffix.lstrip(".") or "png",))[0]
 
 
 def designs_picture(
-    rows: list[Row], scenario: str, folder: Path, name: str, kinds: tuple[str, ...] = ("png", "pdf")
+    designs: dict[str, Floats],
+    scenario: str,
+    folder: Path,
+    name: str,
+    kinds: tuple[str, ...] = ("png", "pdf"),
 ) -> list[Path]:
-    """The designs side by side."""
-    there = {row["design"] for row in rows}
-    wanted = [label for label in SHOWN if label in there and not (label == "exact" and "tree" in there)]
-    tables = {label: _visits(rows, label) for label in wanted}
+    """Designs side by side: name -> expected visits in an episode, [S, A]."""
+    wanted = [label for label in SHOWN if label in designs and not (label == "exact" and "tree" in designs)]
+    tables = {label: designs[label] for label in wanted}
     states, actions = next(iter(tables.values())).shape
     tree = states > 1 and actions == 2 and (states + 1) & states == 0 and scenario == "tree"
     side = math.isqrt(states)
@@ -59,15 +61,6 @@ def designs_picture(
         if not (tree or grid):
             axes[0, 0].set_ylabel("expected visits in an episode")
         return save(made, folder, name, kinds)
-
-
-def _visits(rows: list[Row], label: str) -> Floats:
-    """[S, A]."""
-    chosen = [row for row in rows if row["design"] == label]
-    cells = np.array([[number(row, "state"), number(row, "action"), number(row, "visits")] for row in chosen])
-    table = np.zeros((int(cells[:, 0].max()) + 1, int(cells[:, 1].max()) + 1))
-    table[cells[:, 0].astype(int), cells[:, 1].astype(int)] = cells[:, 2]
-    return table
 
 
 def _tree(axes: Any, table: Floats) -> None:
