@@ -14,30 +14,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from catalogues import small_catalogue
 
 from saver import experiments
 from saver.errors import InvalidData, InvalidProblem
 from saver.experiments import steps
-from saver.experiments.catalogue import EXPERIMENTS, LEVELS, RATES, SAFE, Experiment
+from saver.experiments.catalogue import EXPERIMENTS, LEVELS, SAFE, Experiment
 from saver.experiments.claims import FAILED, HELD, OPEN, Claim, claims
 from saver.experiments.folder import Folder
 from saver.experiments.report import claim_rows
 from saver.experiments.results import Results
 from saver.experiments.runner import compute
 from saver.experiments.work import named_seed
-from saver.figures.style import LOOKS
 
 SMALL = Experiment("small", "Small", "bandit", ("saver-opt", "safe-on-policy"), 60, (4, 6, 8))
-
-
-def small_catalogue(monkeypatch):
-    """Every experiment and rate of the catalogue, cut to a few episodes and runs."""
-    tiny = {name: replace(e, episodes=60, runs=(3, 3, 3)) for name, e in EXPERIMENTS.items()}
-    rates = [replace(r, budgets=(300, 600, 1200), runs=(40, 40, 40)) for r in RATES]
-    for name in ("steps", "claims", "report", "drawings"):
-        monkeypatch.setattr(sys.modules[f"saver.experiments.{name}"], "EXPERIMENTS", tiny)
-    monkeypatch.setattr(steps, "RATES", rates)
-    monkeypatch.setattr(steps, "ALPHAS", (0.25, 0.5))
 
 
 def tables(out, experiment, *, seed=0, jobs=None, force=False):
@@ -276,27 +266,10 @@ def test_claims_follow_the_table(tmp_path, monkeypatch):
     after = claims(Results(Folder.find(tmp_path)))
     changed = [new for old, new in zip(before, after, strict=True) if old != new]
     assert [claim.claim.split(" (")[0] for claim in changed] == [
-        "Gridworld, 60 episodes: SaVeR has a lower MSE than safe on-policy",
-        "Gridworld, 60 episodes: SaVeR matches the oracle",
+        "Gridworld, 60 episodes: `saver` has a lower MSE than `safe-on-policy`",
+        "Gridworld, 60 episodes: `saver` matches `safe-oracle`",
     ]
     assert [claim.verdict for claim in changed] == [FAILED, FAILED]
-
-
-def test_lines_differ_without_their_colours():
-    assert len({str(look.dashes) + str(look.width) for look in LOOKS.values()}) == len(LOOKS)
-
-
-def test_names_beside_lines_do_not_touch():
-    from saver.figures.style import figure, label_lines
-
-    with figure(1, 1, 3.4, 2.0) as (_, axes):
-        place = axes[0, 0]
-        place.plot([0, 1], [1, 2])
-        place.set_yscale("log")
-        label_lines(place, [(name, 1.5, "black") for name in "abcdef"])
-        heights = sorted(text.xyann[1] for text in place.texts)
-        assert np.diff(heights).min() > 0.07
-        assert heights[0] >= 0.0
 
 
 def test_reading_a_folder_that_is_not_there(tmp_path):

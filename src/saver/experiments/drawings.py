@@ -15,16 +15,21 @@ from saver.experiments.tables import Row
 from saver.figures import curves
 from saver.figures.curves import Fit, Line
 from saver.figures.designs import designs_picture
-from saver.figures.style import COLUMN, PAGE, SCENARIOS, figure, save
+from saver.figures.style import COLUMN, PAGE, explain, figure, save
 from saver.problem.checks import Floats
 
 GROUPS = ("paper", "long")
+MARKED = 0.25  # the alpha of every experiment of the catalogue
+BANDS = ("band", "± 1 standard error of the mean over campaigns")
+LIMIT = ("dotted", "exact safe limit: no safe way of collecting is below it in the long run")
+BROKEN = ("broken", "the constraint is broken")
 Drawing = tuple[str, Callable[[], list[Path]]]
 
 
 def drawings(results: Results) -> list[Drawing]:
     """What the tables allow to be drawn, as names and functions that draw it into `figures/`."""
     folder = results.folder.path / "figures"
+    folder.mkdir(exist_ok=True)
     made: list[Drawing] = []
     for group in GROUPS:
         chosen = [n for n in results.experiments if n in EXPERIMENTS and EXPERIMENTS[n].figure == group]
@@ -81,23 +86,25 @@ def _panels(results: Results, names: list[str], folder: Path, group: str) -> lis
             axes[0, i].set_title(_title(results, name))
             axes[0, i].set_xlabel("")
         axes[0, 0].set_ylabel("mean squared error")
-        axes[1, 0].set_ylabel("cumulative violation\n(above 0: broken)")
+        axes[1, 0].set_ylabel("cumulative violation")
+        explain(made, [BANDS, LIMIT, BROKEN], columns=3)
         return save(made, folder, group)
 
 
 def _one(results: Results, name: str, folder: Path) -> list[Path]:
     """One experiment: errors, errors over the limit, violations."""
     lines, limit = _mse(results, name), results.limit(results.scenario(name))
-    with figure(3, 1, COLUMN, 6.0) as (made, axes):
+    with figure(3, 1, COLUMN, 6.4) as (made, axes):
         curves.errors(axes[0, 0], lines, limit)
         curves.efficiency(axes[1, 0], lines, limit)
         curves.violations(axes[2, 0], _violations(results, name))
         axes[0, 0].set_ylabel("mean squared error")
         axes[1, 0].set_ylabel("k · MSE / exact safe limit")
-        axes[2, 0].set_ylabel("cumulative violation\n(above 0: broken)")
+        axes[2, 0].set_ylabel("cumulative violation")
         first = results.curve(name, results.collectors(name)[0])
         runs, K = int(first.end("runs")), int(first.end("episodes"))
         axes[0, 0].set_title(f"{_title(results, name)}: {K:,} episodes, {runs:,} campaigns")
+        explain(made, [BANDS, LIMIT, BROKEN])
         return save(made, folder, re.sub(r"[^\w.-]", "_", name))
 
 
@@ -111,12 +118,19 @@ def _rates(results: Results, folder: Path) -> list[Path]:
         row = rows[0]
         fit = Fit(Line(row["collector"], K, regret, error), row["exponent"], (row["high"] - row["low"]) / 2)
         panels.setdefault((row["scenario"], row["against"]), []).append(fit)
-    with figure(len(panels), 1, COLUMN, 2.2 * len(panels)) as (made, axes):
+    with figure(len(panels), 1, COLUMN, 2.2 * len(panels) + 0.4) as (made, axes):
         for place, ((scenario, against), fits) in zip(axes[:, 0], panels.items(), strict=True):
             curves.regrets(place, fits)
             optimum = "the exact safe optimum" if against == "safe" else "no constraint"
             place.set_title(f"{scenario.capitalize()}, against {optimum}")
-            place.set_ylabel("regret (points: ±2 s.e.)")
+            place.set_ylabel("regret")
+        explain(
+            made,
+            [
+                ("point", "measured, ± 2 standard errors"),
+                ("line", "fitted power law; in brackets half of the 95 % interval\nof its exponent"),
+            ],
+        )
         return save(made, folder, "regret")
 
 
@@ -124,17 +138,16 @@ def _prices(results: Results, folder: Path) -> list[Path]:
     """The price of safety, exact and the paper's way."""
     rows = results.folder.read("prices")
     shown = list(dict.fromkeys(row["scenario"] for row in rows))
-    with figure(2, 1, COLUMN, 4.4) as (made, axes):
-        for i, (column, title) in enumerate((("price", "Exact safe design"), ("paper", "The paper's way"))):
+    with figure(2, 1, COLUMN, 4.6) as (made, axes):
+        ways = (("price", "Exact safe design"), ("paper", "The paper's: b* and baseline in turn"))
+        for i, (column, title) in enumerate(ways):
             lines = []
             for name in shown:
                 chosen = [row for row in rows if row["scenario"] == name]
                 alpha, cost = (np.array([row[c] for row in chosen]) for c in ("alpha", column))
                 lines.append(Line(name, alpha, cost, np.zeros(len(cost))))
-            curves.prices(axes[i, 0], lines)
+            curves.prices(axes[i, 0], lines, MARKED)
             axes[i, 0].set_title(title)
-            axes[i, 0].set_ylabel("error over the unconstrained")
-        axes[1, 0].legend(
-            axes[1, 0].get_lines()[: len(shown)], [SCENARIOS[name].name for name in shown], frameon=False
-        )
+            axes[i, 0].set_ylabel("limit / limit without constraint")
+        axes[1, 0].legend(frameon=False)
         return save(made, folder, "price")

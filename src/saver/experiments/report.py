@@ -14,7 +14,7 @@ from saver.experiments import claims as claiming
 from saver.experiments.catalogue import DESIGNS, EXPERIMENTS
 from saver.experiments.claims import Claim
 from saver.experiments.results import Results
-from saver.experiments.words import CAPTIONS, CITATION, HOW, MOVIELENS, STYLE
+from saver.experiments.words import CAPTIONS, CITATION, COLLECTED, MOVIELENS, MSE, STYLE, VERDICTS
 
 Table = list[tuple[str, ...]]
 NUMBERS = (
@@ -94,16 +94,27 @@ def _number(value: float, form: str) -> str:
 
 def _sections(results: Results, pictures: dict[str, Path]) -> list[tuple[str, str, list[str]]]:
     """(title, text, figures) of each part of the report that has any."""
+    single = results.experiments
     parts = [
         ("The paper's figures", CAPTIONS["paper"], ["paper"]),
         ("In the long run", CAPTIONS["long"], ["long"]),
         ("Where behaviours go", CAPTIONS["designs"], [f"design-{name}" for name in DESIGNS]),
         ("How fast the regret falls", CAPTIONS["regret"], ["regret"]),
         ("What safety costs", CAPTIONS["price"], ["price"]),
-        ("Each experiment", CAPTIONS["each"], results.experiments),
+        ("Each experiment" if len(results.experiments) > 1 else "Campaigns", CAPTIONS["each"], single),
     ]
     kept = [(title, text, [name for name in names if name in pictures]) for title, text, names in parts]
     return [part for part in kept if part[2]]
+
+
+def _how(results: Results, found: list[Claim]) -> list[str]:
+    """What one must know to read the report: a line for each collector that was run, and for the numbers."""
+    run = dict.fromkeys(c for experiment in results.experiments for c in results.collectors(experiment))
+    lines = [COLLECTED[name] for name in run if name in COLLECTED]
+    first = results.experiments[0]
+    if any(results.curve(first, name).conditional for name in results.collectors(first)):
+        lines.append(MSE)
+    return [*lines, VERDICTS] if found else lines
 
 
 def _remark(results: Results) -> str:
@@ -112,7 +123,7 @@ def _remark(results: Results) -> str:
 
 
 def _markdown(results: Results, found: list[Claim], pictures: dict[str, Path]) -> str:
-    lines = [f"# {_title(results)}", "", HOW, ""]
+    lines = [f"# {_title(results)}", "", *(f"- {line}" for line in _how(results, found)), ""]
     if found:
         lines += ["## Claims", "", *_markdown_table(CLAIMS, claim_rows(found)), "", _remark(results), ""]
     for title, text, names in _sections(results, pictures):
@@ -129,7 +140,8 @@ def _markdown_table(head: tuple[str, ...], rows: Table) -> list[str]:
 
 def _html(results: Results, found: list[Claim], pictures: dict[str, Path]) -> str:
     title = html.escape(_title(results))
-    body = [f"<h1>{title}</h1><p>{_marked(HOW)}</p>"]
+    points = "".join(f"<li>{_marked(line)}</li>" for line in _how(results, found))
+    body = [f"<h1>{title}</h1><ul>{points}</ul>"]
     if found:
         body.append(
             f"<h2>Claims</h2>{_html_table(CLAIMS, claim_rows(found))}<p>{_marked(_remark(results))}</p>"
@@ -140,17 +152,21 @@ def _html(results: Results, found: list[Claim], pictures: dict[str, Path]) -> st
     body.append(f"<h2>Numbers at the end</h2>{_html_table(NUMBERS, number_rows(ends(results)))}")
     body.append(f"<h2>Settings</h2><pre>{html.escape(_settings(results))}</pre>")
     body.append(f"<h2>How to cite</h2><p>The paper:</p><pre>{html.escape(CITATION)}</pre>")
-    head = f'<meta charset="utf-8"><title>{title}</title><style>{STYLE}</style>'
+    head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+    head += f"<title>{title}</title><style>{STYLE}</style>"
     return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(body)}</body></html>\n'
 
 
 def _html_table(head: tuple[str, ...], rows: Table) -> str:
+    """A table; each cell carries its column's name, which a narrow screen shows in the place of heads."""
     top = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
-    body = "".join(
-        "<tr>" + "".join(f'<td class="{cell.split()[0]}">{_marked(cell)}</td>' for cell in row) + "</tr>"
-        for row in rows
-    )
-    return f"<table><tr>{top}</tr>{body}</table>"
+    body = "".join(f"<tr>{''.join(map(_html_cell, head, row))}</tr>" for row in rows)
+    return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _html_cell(name: str, cell: str) -> str:
+    kind = cell.split(maxsplit=1)[0]
+    return f'<td class="{kind}" data-name="{html.escape(name)}"><span>{_marked(cell)}</span></td>'
 
 
 def _image(name: str, path: Path) -> str:
@@ -159,8 +175,8 @@ def _image(name: str, path: Path) -> str:
 
 
 def _marked(text: str) -> str:
-    """For HTML, with `code` marked."""
-    pieces = html.escape(text, quote=False).split("`")
+    """For HTML, with `code` marked and numbers kept with their errors."""
+    pieces = html.escape(text, quote=False).replace(" ± ", "&nbsp;±&nbsp;").split("`")
     return "".join(f"<code>{piece}</code>" if i % 2 else piece for i, piece in enumerate(pieces))
 
 

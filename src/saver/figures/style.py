@@ -1,6 +1,7 @@
 """One look for all figures: legible in one column, in greyscale, and for the colour-blind.
 
-Colours are Okabe and Ito's; every collector has a line style of its own too, and is named beside its line.
+Colours are Okabe and Ito's; every collector has a line style and a marker of its own too, and is named beside
+its line as everywhere else.
 """
 
 from __future__ import annotations
@@ -10,42 +11,49 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from saver._files import replacing
+from saver.errors import InvalidData
 
 COLUMN, PAGE = 3.4, 7.0  # inches: one column of a paper, and both
-FAR = 0.12  # heights of the axes: a name further from its line has no leader
 GREY = "#777777"
-TOP = 1.02  # of the names beside lines, in heights of the axes
 
 
 class Look(NamedTuple):
-    """How a collector is drawn."""
+    """How a collector, or a scenario, is drawn everywhere."""
 
-    name: str
     colour: str
     dashes: Any = "solid"
     width: float = 1.2
+    marker: str = "o"
 
 
 LOOKS = {
-    "saver-opt": Look("saver-opt", "#0072B2", "solid", 1.8),
-    "saver": Look("SaVeR", "#D55E00"),
-    "safe-oracle": Look("safe oracle", "#000000", (0, (5, 1.5))),
-    "safe-on-policy": Look("safe on-policy", "#009E73", (0, (1, 1))),
-    "sepec": Look("SEPEC", "#CC79A7", (0, (4, 1, 1, 1))),
-    "saver-paper": Look("as printed", "#E69F00", (0, (2.5, 1))),
-    "exact-oracle": Look("exact-oracle", "#56B4E9", (0, (3, 1, 1, 1, 1, 1))),
+    "saver-opt": Look("#0072B2", "solid", 1.8, "o"),
+    "saver": Look("#D55E00", "solid", 1.2, "^"),
+    "safe-oracle": Look("#000000", (0, (5, 1.5)), 1.2, "s"),
+    "safe-on-policy": Look("#009E73", (0, (1, 1)), 1.2, "v"),
+    "sepec": Look("#CC79A7", (0, (4, 1, 1, 1)), 1.2, "D"),
+    "saver-paper": Look("#E69F00", (0, (2.5, 1)), 1.2, "P"),
+    "exact-oracle": Look("#56B4E9", (0, (3, 1, 1, 1, 1, 1)), 1.2, "X"),
+    "oracle": Look("#666666", (0, (7, 1.5)), 1.2, "p"),
+    "revar": Look("#882255", (0, (5, 1, 2, 1)), 1.2, "h"),
+    "on-policy": Look("#44AA99", (0, (1, 2)), 1.2, "<"),
+    "sepec-none": Look("#AA4499", (0, (4, 1, 1, 1, 1, 1)), 1.2, "d"),
+    "sepec-known": Look("#661100", (0, (6, 1, 1, 1)), 1.2, "8"),
+    "uniform": Look("#999933", (0, (2, 2)), 1.2, ">"),
+    "baseline": Look("#332288", (0, (8, 2, 2, 2)), 1.2, "*"),
 }
-SPARE = ["#999933", "#882255", "#44AA99", "#332288", "#AA4499", "#117733"]
+OTHER = Look("#117733", (0, (3, 2, 1, 2)), 1.2, "H")  # whatever has no look of its own
 SCENARIOS = {
-    "bandit": Look("bandit", "#D55E00"),
-    "tree": Look("tree", "#009E73", (0, (5, 1.5))),
-    "gridworld": Look("gridworld", "#0072B2", (0, (3, 1, 1, 1))),
-    "movielens": Look("MovieLens", "#CC79A7", (0, (1, 1))),
-    "intractable": Look("intractable", "#000000", (0, (2.5, 1))),
+    "bandit": Look("#D55E00"),
+    "tree": Look("#009E73", (0, (5, 1.5))),
+    "gridworld": Look("#0072B2", (0, (3, 1, 1, 1))),
+    "movielens": Look("#CC79A7", (0, (1, 1))),
+    "intractable": Look("#000000", (0, (2.5, 1))),
 }
+DOTTED = (0, (1.5, 1))  # the exact safe limit
+BAND = 0.25  # opacity
+BROKEN: Any = {"facecolor": "#F6E3E3", "edgecolor": "#B03030", "hatch": "//////", "lw": 0}
 RC: Any = {
     "font.size": 7.5,
     "axes.titlesize": 8.5,
@@ -58,18 +66,12 @@ RC: Any = {
     "xtick.major.width": 0.6,
     "ytick.major.width": 0.6,
     "lines.linewidth": 1.2,
+    "hatch.linewidth": 0.3,
     "figure.dpi": 100,
     "savefig.dpi": 200,
     "pdf.fonttype": 42,
     "svg.hashsalt": "saver",
 }
-
-
-def look(collector: str) -> Look:
-    """The look of a collector; one that is not known gets a spare colour."""
-    if collector in LOOKS:
-        return LOOKS[collector]
-    return Look(collector, SPARE[sum(collector.encode()) % len(SPARE)], (0, (6, 1, 1, 1)))
 
 
 @contextmanager
@@ -88,48 +90,40 @@ def figure(rows: int, columns: int, width: float, height: float) -> Iterator[tup
 
 def save(made: Any, folder: Path, name: str, kinds: tuple[str, ...] = ("png", "pdf")) -> list[Path]:
     """Write the figure in each kind, whole or not at all; the same figure gives the same bytes."""
-    folder.mkdir(parents=True, exist_ok=True)
     written = []
     for kind in kinds:
         path = folder / f"{name}.{kind}"
         metadata = {{"pdf": "CreationDate", "svg": "Date"}.get(kind, "Software"): None}
-        with replacing(path) as partial:
-            made.savefig(partial, format=kind, metadata=metadata)
+        try:
+            with replacing(path) as partial:
+                made.savefig(partial, format=kind, metadata=metadata)
+        except OSError as cause:
+            raise InvalidData(f"cannot write {path}: {cause.strerror or cause}; give another path") from None
         made.set_layout_engine("none")  # the first drawing has laid it out
         written.append(path)
     return written
 
 
-def label_lines(axes: Any, ends: list[tuple[str, float, str]], gap: float = 0.075) -> None:
-    """Names right of the axes at the heights where the lines end, pushed apart where they would touch."""
-    if not ends:
-        return
-    to_axes = axes.transScale + axes.transLimits
-    heights = [to_axes.transform((axes.get_xlim()[1], y))[1] for _, y, _ in ends]
-    order = np.argsort(heights)
-    placed = np.clip(np.array(heights)[order], -0.02, 1.02)
-    for _ in range(200):  # relax until no two are closer than `gap`
-        for i in range(len(placed) - 1):
-            lack = gap - (placed[i + 1] - placed[i])
-            if lack > 1e-4:
-                placed[i] -= lack / 2
-                placed[i + 1] += lack / 2
-    if placed[-1] > TOP:
-        placed -= placed[-1] - TOP
-    if placed[0] < 0.0:
-        placed -= placed[0]
-    for rank, index in enumerate(order):
-        name, _, colour = ends[index]
-        leader = {"arrowstyle": "-", "linewidth": 0.4, "color": colour, "shrinkA": 0, "shrinkB": 0}
-        axes.annotate(
-            name,
-            (1.0, heights[index]),
-            xytext=(1.04, placed[rank]),
-            xycoords="axes fraction",
-            textcoords="axes fraction",
-            va="center",
-            fontsize=6,
-            color=colour,
-            arrowprops=leader if abs(placed[rank] - heights[index]) < FAR else None,
-            annotation_clip=False,
-        )
+def explain(made: Any, signs: list[tuple[str, str]], columns: int = 1) -> None:
+    """What the signs of a figure mean, below it: rows of (sign, meaning)."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    shown: dict[str, Any] = {
+        "band": Patch(color=GREY, alpha=BAND, lw=0),
+        "dotted": Line2D([], [], color=GREY, ls=DOTTED, lw=0.9),
+        "line": Line2D([], [], color=GREY, lw=1.0),
+        "broken": Patch(**BROKEN),
+        "point": tuple(
+            Line2D([], [], color=GREY, marker=m, ms=size, lw=0) for m, size in (("|", 8), ("o", 3))
+        ),
+    }
+    made.legend(
+        [shown[sign] for sign, _ in signs],
+        [meaning for _, meaning in signs],
+        loc="outside lower center",
+        ncols=columns,
+        fontsize=6,
+        frameon=False,
+        handlelength=2.2,
+    )
