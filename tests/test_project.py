@@ -86,16 +86,19 @@ def test_importing_saver_leaves_heavy_packages_alone(heavy):
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def cache_folder(package_root, **environment):
-    code = "from saver._jit import cache_folder; print(cache_folder())"
-    shown = subprocess.run(
+def python(package_root, code, **environment):
+    return subprocess.run(
         [sys.executable, "-c", code],
         env={"PATH": "", "PYTHONPATH": str(package_root), **environment},
         capture_output=True,
         text=True,
         check=True,
     )
-    return shown.stdout.strip()
+
+
+def cache_folder(package_root, **environment):
+    code = "from saver._jit import cache_folder; print(cache_folder())"
+    return python(package_root, code, **environment).stdout.strip()
 
 
 def test_an_edit_of_a_watched_source_moves_the_cache_of_compiled_code(tmp_path):
@@ -128,6 +131,14 @@ def test_folders_that_the_cache_does_not_watch_hold_nothing_compiled():
             assert PLAIN.isdisjoint(rooms_imported(path)), path
 
 
-def test_without_a_writable_folder_nothing_is_cached_and_nothing_fails(tmp_path):
+def test_without_a_writable_folder_nothing_is_cached_nothing_fails_and_it_is_said_once(tmp_path):
     (tmp_path / "file").write_text("")
-    assert cache_folder(ROOT / "src", XDG_CACHE_HOME=str(tmp_path / "file" / "below")) == "None"
+    closed = tmp_path / "file" / "below"
+    code = "import saver; from saver._jit import cache_folder; print(cache_folder())"
+    code += "; import saver.figures.style as style; style.figure(1, 1, 1, 1).__enter__()"
+    done = python(ROOT / "src", code, XDG_CACHE_HOME=str(closed), HOME=str(closed))
+    assert done.stdout == "None\n"
+    assert done.stderr.count("cannot") == 1
+    assert f"saver cannot keep its compiled code ([Errno 20] Not a directory: '{closed}" in done.stderr
+    assert "set NUMBA_CACHE_DIR to a folder that can be written" in done.stderr
+    assert "atplotlib" not in done.stderr

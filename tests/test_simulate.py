@@ -1,6 +1,7 @@
 """`simulate` and `Runs`: what they record, where they keep it, what they refuse."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -161,3 +162,12 @@ def test_progress_counts_on_standard_error_and_does_not_change_results(capsys):
     np.testing.assert_array_equal(shown.estimates, quiet.estimates)
     assert sum(told) == 40
     assert capsys.readouterr().err == ""
+
+
+def test_runs_show_themselves_in_one_line():
+    shown = repr(simulate(ASKED, "saver", episodes=1200, runs=5, seed=1, checkpoints=[600]))
+    assert re.fullmatch(
+        r"Runs\(5 campaigns of 1,200 episodes at 2 checkpoints; at the end K \* MSE [\d.]+ ± [\d.]+, "
+        r"baseline share [\d.]+%, violation rate 0\.00%\)",
+        shown,
+    )

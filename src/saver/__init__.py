@@ -4,6 +4,7 @@ A problem is stated -> a design says how often to visit each (state, action) -> 
 be afforded -> a collector turns both into episodes -> an estimate comes out.
 """
 
+from saver import _interrupt as _interrupt  # before what takes long
 from saver import design, errors, estimate, experiments, problem, scenarios, theory
 from saver.collect import COLLECTORS, Campaign, Collector, Knowledge, Statistics, Trial
 from saver.engine import Player, Runs, simulate

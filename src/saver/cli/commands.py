@@ -2,48 +2,57 @@
 
 from __future__ import annotations
 
-import ast
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 import saver
 from saver import experiments
-from saver.cli import show
-from saver.collect import COLLECTORS
+from saver.cli import listing, show
+from saver.cli.options import (
+    Alpha,
+    Campaigns,
+    Delta,
+    Episodes,
+    Force,
+    Jobs,
+    Json,
+    More,
+    Name,
+    Out,
+    Seed,
+    check_picture,
+    scenario_options,
+)
 from saver.errors import InvalidProblem
-from saver.experiments import EXPERIMENTS, Experiment, Outcome
+from saver.experiments import Experiment, Outcome
 from saver.experiments.auditing import CELLS, cells, summary
 from saver.experiments.drawings import visit_tables
 from saver.experiments.report import CLAIMS, NUMBERS, claim_rows, number_rows
 from saver.experiments.tables import TABLES
 from saver.experiments.work import limit_rows, policies, visit_rows
-from saver.scenarios import SCENARIOS, find_scenario
+from saver.figures.designs import draw_designs
+from saver.scenarios import find_scenario
 
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
-    help="Evaluate a new policy precisely and safely (SaVeR, ICML 2024).",
     epilog="Try `saver list`, then `saver diagnose bandit`, then `saver reproduce --quick`.",
 )
 
-Name = Annotated[str, typer.Argument(metavar="SCENARIO", help="a name from `saver list`")]
-Out = Annotated[
-    Path, typer.Option(help="folder of the results; complete parts in it are kept", show_default=True)
-]
-Seed = Annotated[int, typer.Option(min=0, help="the same seed gives the same tables")]
-Jobs = Annotated[int | None, typer.Option(min=1, help="cores to use; all by default")]
-Force = Annotated[bool, typer.Option("--force", help="replace results of other settings in the folder")]
-Json = Annotated[bool, typer.Option("--json", help="print JSON for programs")]
-Alpha = Annotated[float | None, typer.Option(help="the share of the baseline's value that may be given up")]
-Delta = Annotated[float | None, typer.Option(help="the probability with which the promise may fail")]
-More = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="any other argument of the scenario; may be repeated"),
-]
+
+@app.callback()
+def command(
+    version: Annotated[bool, typer.Option("--version", help="print the version", is_eager=True)] = False,
+) -> None:
+    """Evaluate a new policy precisely and safely (SaVeR, ICML 2024)."""
+    if version:
+        print(f"saver {saver.__version__}")
+        raise typer.Exit
 
 
 @app.command()
@@ -103,8 +112,8 @@ def run(
     collectors: Annotated[
         str, typer.Option(help="names from `saver list`, with commas between")
     ] = "saver-opt,saver",
-    episodes: Annotated[int | None, typer.Option(min=1, help="K; the scenario's by default")] = None,
-    runs: Annotated[int, typer.Option(min=2, help="campaigns for each collector")] = 100,
+    episodes: Episodes = None,
+    runs: Campaigns = 100,
     alpha: Alpha = None,
     delta: Delta = None,
     more: More = None,
@@ -120,7 +129,7 @@ def run(
 
     For example: `saver run bandit --collectors saver-opt,safe-on-policy --episodes 2000 --alpha 0.1`
     """
-    options = _options(alpha, delta, more)
+    options = scenario_options(alpha, delta, more)
     made = find_scenario(scenario, **options)
     names = tuple(name.strip() for name in collectors.split(",") if name.strip())
     if not names:
@@ -148,7 +157,7 @@ def plot(
 @app.command()
 def diagnose(
     scenario: Name,
-    episodes: Annotated[int | None, typer.Option(min=1, help="K; the scenario's by default")] = None,
+    episodes: Episodes = None,
     stderr: Annotated[float | None, typer.Option(help="a standard error that is wanted")] = None,
     alpha: Alpha = None,
     delta: Delta = None,
@@ -160,13 +169,13 @@ def diagnose(
 
     For example: `saver diagnose tree --episodes 2000 --stderr 0.05 --alpha 0.1`
     """
-    made = find_scenario(scenario, **_options(alpha, delta, more))
+    made = find_scenario(scenario, **scenario_options(alpha, delta, more))
     with show.working("diagnosing"):
         found = saver.diagnose(made, episodes, stderr=stderr, seconds=seconds)
     if json:
         show.plain(found.to_dict())
     else:
-        print(found.report(), end="")
+        print(found.report(show.width()), end="")
 
 
 @app.command()
@@ -183,13 +192,15 @@ def design(
 
     For example: `saver design gridworld --picture gridworld.png`
     """
-    made = find_scenario(scenario, **_options(alpha, None, more))
+    if picture is not None:
+        check_picture(picture)
+    made = find_scenario(scenario, **scenario_options(alpha, None, more))
     with show.working("designing"):
         compared = policies(made)
         limits = [TABLES["limits"].named(row) for row in limit_rows(made, compared)]
         visits = [TABLES["designs"].named(row) for row in visit_rows(made, compared)]
     if picture is not None:
-        _draw(picture, made.name, visits)
+        draw_designs(visit_tables(visits), made.name, picture)
     if json:
         show.plain({"designs": limits, "visits": [list(row.values())[1:] for row in visits]})
         return
@@ -206,39 +217,11 @@ def design(
 @app.command("list")
 def list_names(json: Json = False) -> None:
     """List the scenarios, the collectors and the experiments by name."""
-    scenarios = {name: (make.__doc__ or "").strip().splitlines()[0] for name, make in SCENARIOS.items()}
-    collectors: dict[str, dict[str, Any]] = {
-        name: {
-            "design": str(recipe.design),
-            "knows": list(recipe.knows),
-            "ledger": recipe.ledger,
-            "promises": recipe.promises,
-        }
-        for name, recipe in COLLECTORS.items()
-    }
-    experiments = {
-        name: {
-            "scenario": e.scenario,
-            "episodes": e.episodes,
-            "collectors": list(e.collectors),
-            "runs": list(e.runs),
-        }
-        for name, e in EXPERIMENTS.items()
-    }
     if json:
-        show.plain({"scenarios": scenarios, "collectors": collectors, "experiments": experiments})
+        show.plain(listing.data())
         return
-    show.table(("scenario", ""), scenarios.items())
-    rows = [
-        (name, c["design"], ", ".join(c["knows"]) or "nothing", c["ledger"], "yes" if c["promises"] else "no")
-        for name, c in collectors.items()
-    ]  # fmt: skip
-    show.table(("collector", "design", "knows", "ledger", "promises safety"), rows)
-    shown = [
-        (n, e.scenario, f"{e.episodes:,}", " / ".join(f"{r:,}" for r in e.runs))
-        for n, e in EXPERIMENTS.items()
-    ]
-    show.table(("experiment", "scenario", "episodes", "runs: quick / default / full"), shown)
+    for head, rows in listing.tables():
+        show.table(head, rows)
 
 
 def _print(found: Outcome, json: bool) -> None:
@@ -259,29 +242,3 @@ def _print(found: Outcome, json: bool) -> None:
 def _one_of(quick: bool, full: bool) -> None:
     if quick and full:
         raise InvalidProblem("--quick and --full were both given; give one of them, or neither")
-
-
-def _draw(picture: Path, name: str, visits: list[dict[str, Any]]) -> None:
-    from saver.figures.designs import draw_designs
-
-    kinds = (".png", ".pdf", ".svg")
-    if picture.suffix.lower() not in kinds:
-        raise InvalidProblem(f"--picture is {picture}; its name must end in {', '.join(kinds)}")
-    draw_designs(visit_tables(visits), name, picture)
-
-
-def _options(alpha: float | None, delta: float | None, more: list[str] | None) -> dict[str, Any]:
-    """The arguments of a scenario."""
-    options: dict[str, Any] = {}
-    for item in more or []:
-        name, equals, value = item.partition("=")
-        if not equals or not name:
-            raise InvalidProblem(f"--set is {item!r}; it must be NAME=VALUE, such as --set depth=5")
-        try:
-            options[name] = ast.literal_eval(value)
-        except (ValueError, SyntaxError):
-            options[name] = value
-    for name, number in (("alpha", alpha), ("delta", delta)):
-        if number is not None:
-            options[name] = number
-    return options

@@ -6,6 +6,7 @@ its line as everywhere else.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -77,15 +78,28 @@ RC: Any = {
 @contextmanager
 def figure(rows: int, columns: int, width: float, height: float) -> Iterator[tuple[Any, Any]]:
     """A figure and its axes, [rows, columns], in the house style and without a screen."""
-    import matplotlib as mpl
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    with _quiet():
+        import matplotlib as mpl
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
 
     with mpl.rc_context(RC):
         made = Figure(figsize=(width, height), layout="constrained")
         made.get_layout_engine().set(w_pad=0.05, h_pad=0.06)  # type: ignore[union-attr, call-arg]
         FigureCanvasAgg(made)
         yield made, made.subplots(rows, columns, squeeze=False)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without matplotlib's remarks on its own cache: `_jit` has said that the folder cannot be written."""
+    log = logging.getLogger("matplotlib")
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 def save(made: Any, folder: Path, name: str, kinds: tuple[str, ...] = ("png", "pdf")) -> list[Path]:
