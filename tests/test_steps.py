@@ -89,10 +89,20 @@ def test_a_damaged_table_is_named(tmp_path, text, message):
         TABLES["designs"].read(path)
 
 
-@pytest.mark.parametrize(("name", "known"), [("reproduce", "quick, default, full"), ("audit", "quick, full")])
-def test_a_level_that_is_not_there_is_refused_before_anything_is_written(tmp_path, name, known):
-    with pytest.raises(InvalidProblem, match=f"level is 'fast'; it must be one of {known}"):
-        getattr(experiments, name)(tmp_path / "out", level="fast")
+@pytest.mark.parametrize(
+    ("name", "given", "message"),
+    [
+        ("reproduce", {"level": "fast"}, "level is 'fast'; it must be one of quick, default, full"),
+        ("audit", {"level": "fast"}, "level is 'fast'; it must be one of quick, full"),
+        ("reproduce", {"jobs": 0}, "jobs is 0"),
+        ("audit", {"seed": -1}, "seed is -1"),
+        ("run", {"experiment": "bandit"}, "experiment is str"),
+        ("run", {"experiment": MINE, "seed": 1.5}, "seed is 1.5"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_is_written(tmp_path, name, given, message):
+    with pytest.raises(InvalidProblem, match=message):
+        getattr(experiments, name)(tmp_path / "out", **given)
     assert not (tmp_path / "out").exists()
 
 

@@ -18,8 +18,9 @@ from saver.experiments.report import ends, write_report
 from saver.experiments.results import Results
 from saver.experiments.runner import Progress, compute, unseen
 from saver.experiments.steps import plan_reproduce, plan_run
+from saver.problem import checks
 
-Place = str | os.PathLike[str]
+Out = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Audit:
 
 
 def reproduce(
-    out: Place,
+    out: Out,
     *,
     level: str = "default",
     seed: int = 0,
@@ -62,14 +63,14 @@ def reproduce(
     cores, by default all; `force` replaces results of other settings; `progress` is told the stage, what is
     being done and the share of the stage that is done.
     """
-    _among("level", level, LEVELS)
+    _check(seed, jobs, level, LEVELS)
     return _present(
         compute(Path(out), plan_reproduce(level, seed, jobs), force=force, progress=progress), progress
     )
 
 
 def run(
-    out: Place,
+    out: Out,
     experiment: Experiment,
     *,
     seed: int = 0,
@@ -78,18 +79,22 @@ def run(
     progress: Progress = unseen,
 ) -> Outcome:
     """Run one experiment: tables, figures, report; arguments as in `reproduce`."""
+    if not isinstance(experiment, Experiment):
+        kind = type(experiment).__name__
+        raise InvalidProblem(f"experiment is {kind}; it must be a saver.experiments.Experiment")
+    _check(seed, jobs, LEVELS[1], LEVELS)
     return _present(
         compute(Path(out), plan_run(experiment, seed, jobs), force=force, progress=progress), progress
     )
 
 
-def plot(out: Place, *, progress: Progress = unseen) -> Outcome:
+def plot(out: Out, *, progress: Progress = unseen) -> Outcome:
     """Draw and report a folder of `reproduce` or `run` again, from its tables alone."""
     return _present(Folder.find(Path(out)), progress)
 
 
 def audit(
-    out: Place,
+    out: Out,
     *,
     level: str = "quick",
     seed: int = 0,
@@ -101,7 +106,7 @@ def audit(
 
     `level` is quick or full; the other arguments are as in `reproduce`.
     """
-    _among("level", level, tuple(AUDITS))
+    _check(seed, jobs, level, tuple(AUDITS))
     plan = auditing.plan_audit(level, seed, jobs)
     folder = compute(Path(out), plan, force=force, progress=progress)
     groups = auditing.judged(folder.read("audit"))
@@ -123,6 +128,9 @@ def _present(folder: Folder, progress: Progress) -> Outcome:
     return Outcome(folder.path, claims, ends(results), figures)
 
 
-def _among(name: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise InvalidProblem(f"{name} is {value!r}; it must be one of {', '.join(known)}")
+def _check(seed: int, jobs: int | None, level: str, levels: tuple[str, ...]) -> None:
+    checks.whole("seed", seed, 0)
+    if jobs is not None:
+        checks.whole("jobs", jobs, 1)
+    if level not in levels:
+        raise InvalidProblem(f"level is {level!r}; it must be one of {', '.join(levels)}")
