@@ -180,6 +180,11 @@ def sleeping_import(tmp_path):
     return tmp_path / "numba" / "begun"
 
 
+def heed_ctrl_c():
+    """As in a terminal, even if the tests themselves run in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("kind", ["module", "script"])
 def test_ctrl_c_during_the_import_says_nothing(tmp_path, kind):
     begun = sleeping_import(tmp_path)
@@ -192,6 +197,7 @@ def test_ctrl_c_during_the_import_says_nothing(tmp_path, kind):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{place}"},
+        preexec_fn=heed_ctrl_c,  # noqa: PLW1509  (no other thread holds a lock here)
     )
     deadline = time.monotonic() + 30
     while not begun.exists() and time.monotonic() < deadline:
@@ -203,7 +209,8 @@ def test_ctrl_c_during_the_import_says_nothing(tmp_path, kind):
 
 def test_other_programs_keep_their_ctrl_c():
     code = "import signal, saver; assert signal.getsignal(signal.SIGINT) is signal.default_int_handler"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    done = subprocess.run([sys.executable, "-c", code], check=False, preexec_fn=heed_ctrl_c)
+    assert done.returncode == 0
     assert is_command(["/usr/bin/saver", "list"], [])
     assert is_command(["-m", "list"], ["python", "-X", "dev", "-m", "saver", "list"])
     assert not is_command(["-m"], ["python", "-m", "pytest", "saver"])

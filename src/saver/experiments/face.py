@@ -79,8 +79,9 @@ def run(
     progress: Progress = unseen,
 ) -> Outcome:
     """Run one experiment: tables, figures, report; arguments as in `reproduce`."""
-    if not isinstance(experiment, Experiment):
-        kind = type(experiment).__name__
+    given: object = experiment
+    if not isinstance(given, Experiment):
+        kind = type(given).__name__
         raise InvalidProblem(f"experiment is {kind}; it must be a saver.experiments.Experiment")
     _check(seed, jobs, LEVELS[1], LEVELS)
     return _present(
