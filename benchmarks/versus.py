@@ -2,9 +2,9 @@
 
     python benchmarks/versus.py OLD NEW [repeats]      OLD and NEW are folders that hold src/saver
 
-Each repeat runs every cell once in each checkout, in processes of their own that were warmed up first. Seconds
-are those of the processor, which other work on the machine disturbs less than the clock. The figures are the
-median over repeats of seconds in NEW over seconds in OLD, and the ratio of the two shortest.
+Each repeat runs every cell once in each checkout, in processes of their own that were warmed up first.
+Seconds are those of the processor, which other work on the machine disturbs less than the clock. The figures
+are the median over repeats of seconds in NEW over seconds in OLD, and the ratio of the two shortest.
 """
 
 from __future__ import annotations

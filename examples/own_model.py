@@ -46,7 +46,7 @@ diagnosis = saver.diagnose(clinic)
 print(f"{diagnosis.verdict.word}: {diagnosis.verdict.because}")
 for remedy in diagnosis.verdict.remedies:
     print(f"  change {remedy}")
-for way in ("on-policy", "safe on-policy", "exact"):
+for way in ("on-policy", "safe-on-policy", "exact"):
     print(f"predicted K * MSE, {way}: {diagnosis.ways[way].at_budget:.3f}")
 for collector in ("safe-on-policy", "saver-opt"):
     runs = saver.simulate(clinic, collector, runs=40, seed=0)

@@ -8,8 +8,8 @@ import pytest
 
 import saver
 from saver.cli.main import _run
-from saver.experiments.audit import count, judged, summary
-from saver.experiments.audit.worlds import DELTAS, LAWS, SHAPES, hostile_worlds, random_world
+from saver.experiments.auditing import count, judge, judged, summary
+from saver.experiments.auditing.worlds import DELTAS, HOSTILE, LAWS, SHAPES, random_world
 
 SIZES = dict.fromkeys(("bandit", "movielens", "tree", "gridworld", "intractable"), 3)
 TINY = count.Size(
@@ -24,17 +24,17 @@ TINY = count.Size(
 def row(group, collector, delta, runs, violations, **other):
     given = {"bounded": 0, "covered": 0, "bias": math.nan, "bias_se": math.nan, "baseline_share": 0.5}
     cells = {"group": group, "collector": collector, "delta": delta, "runs": runs, "violations": violations}
-    return {name: str(value) for name, value in {**cells, **given, **other}.items()}
+    return {**cells, **given, **other}
 
 
 def test_the_exact_binomial_by_hand():
     # P(Bin(3, .5) >= 2) = 4/8; P(Bin(10, .05) >= 1) = 1 - .95^10
-    assert count.tail(3, 2, 0.5) == pytest.approx(0.5)
-    assert count.tail(10, 1, 0.05) == pytest.approx(1 - 0.95**10)
-    assert count.tail(10, 0, 0.05) == 1.0
+    assert judge.tail(3, 2, 0.5) == pytest.approx(0.5)
+    assert judge.tail(10, 1, 0.05) == pytest.approx(1 - 0.95**10)
+    assert judge.tail(10, 0, 0.05) == 1.0
     # no violation in n: (1 - p)^n = .05 at the upper bound
-    assert count.upper_bound(60, 0) == pytest.approx(1 - 0.05 ** (1 / 60))
-    assert count.upper_bound(5, 5) == 1.0
+    assert judge.upper_bound(60, 0) == pytest.approx(1 - 0.05 ** (1 / 60))
+    assert judge.upper_bound(5, 5) == 1.0
 
 
 def test_a_group_is_broken_only_beyond_chance():
@@ -46,7 +46,7 @@ def test_a_group_is_broken_only_beyond_chance():
     fine, bad = judged(rows)
     assert (fine.worlds, fine.runs, fine.violations, fine.broken) == (2, 200, 11, False)
     assert bad.broken
-    assert bad.chance == pytest.approx(count.tail(200, 40, 0.05))
+    assert bad.chance == pytest.approx(judge.tail(200, 40, 0.05))
     assert "1 groups break their promise beyond chance" in summary([fine, bad])
     assert "No group breaks" in summary([fine])
 
@@ -83,8 +83,8 @@ def test_random_worlds_are_made_from_their_number_and_keep_their_promises(shape)
 
 
 def test_hostile_worlds_keep_their_promises():
-    for name, made in hostile_worlds().items():
-        assert saver.diagnose(made, seconds=1.0).notes == (), name
+    for name, make in HOSTILE.items():
+        assert saver.diagnose(make(), seconds=1.0).notes == (), name
 
 
 def test_the_command_counts_every_collector_and_ends_with_0(tmp_path, monkeypatch, capsys):

@@ -1,12 +1,24 @@
 """The command as a user types it: one line for what goes wrong, JSON for programs, whole files."""
 
+import contextlib
+import fcntl
 import json
+import os
+import pty
+import re
+import signal
+import struct
 import subprocess
 import sys
+import termios
+import time
+from pathlib import Path
 
 import pytest
 
 import saver
+from saver._interrupt import is_command
+from saver.cli import show
 
 
 def command(*words, cwd=None):
@@ -35,8 +47,18 @@ def command(*words, cwd=None):
         (["reproduce", "--jobs", "0"], "--jobs"),
         (["plot", "nowhere"], "nowhere holds no results"),
         (["design", "tree", "--picture", "a.gif"], "its name must end in .png, .pdf, .svg"),
-        (["reproduse"], "reproduse"),
+        (["reproduse"], "(saver --help)"),
         (["run"], "SCENARIO"),
+        (["run"], "(saver run --help)"),
+        (["run", "bandit", "--runs", "x"], "(saver run --help)"),
+        (["audit", "--sed", "3"], "(saver audit --help)"),
+        (["run", "bandit", "--episodes", "1.5"], "'1.5' is not a whole number of at least 1"),
+        (["run", "bandit", "--episodes", "0"], "'0' is not a whole number of at least 1"),
+        (["run", "bandit", "--episodes", "1e400"], "'1e400' is not a whole number"),
+        (["diagnose", "bandit", "--episodes", "many"], "'many' is not a whole number of at least 1, such as"),
+        (["run", "bandit", "--runs", "1"], "'1' is not a whole number of at least 2"),
+        (["design", "tree", "--picture", "new/a.png"], "--picture is new/a.png, but there is no folder new;"),
+        (["design", "tree", "--picture", "a/b.png/../../c.PNG"], "there is no folder a/b.png/../..;"),
         (["design", "tree", "--picture", "no/such/folder.txt"], "must end in"),
         (["design", "tree", "--set", "name=5"], "no argument of tree 'name'"),
         (["run", "bandit", "--runs", "99999999", "--episodes", "1000000000"], "GB of memory"),
@@ -78,6 +100,123 @@ def test_diagnose_prints_the_report_or_json():
     assert json.loads(command(*words, "--json").stdout) == found.to_dict()
 
 
+def test_the_version():
+    done = command("--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"saver {saver.__version__}\n", "")
+
+
+def test_episodes_may_be_written_with_an_exponent():
+    words = ["diagnose", "bandit", "--seconds", "1", "--json", "--episodes"]
+    assert command(*words, "2e3").stdout == command(*words, "2000").stdout
+
+
+def test_json_has_true_booleans_and_integers():
+    found = json.loads(command("diagnose", "bandit", "--stderr", "0.1", "--json").stdout)
+    assert type(found["episodes"]) is int
+    assert found["tractability"]["derived"]["holds"] is True
+    for way in found["ways"].values():
+        assert [type(way[name]) for name in ("safe", "certificate", "episodes")] == [bool, int, int]
+    designs = json.loads(command("design", "bandit", "--json").stdout)
+    assert {type(row["safe"]) for row in designs["designs"]} == {bool}
+    assert [type(cell) for cell in designs["visits"][0]] == [str, int, int, float]
+
+
+def test_a_picture_that_cannot_be_written_is_named_as_it_was_given(tmp_path):
+    name = 248 * "a" + ".png"  # which leaves no room for the name of an unfinished file
+    done = command("design", "bandit", "--picture", name, cwd=tmp_path)
+    assert done.stderr == f"saver: cannot write {name}: File name too long; give another path\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def on_a_terminal(columns, *words, cwd=None):
+    """What the command shows on a terminal of so many columns."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "saver", *words],
+        stdout=slave,
+        stderr=subprocess.DEVNULL,
+        cwd=cwd,
+        env={**environment, "TERM": "xterm"},
+    )
+    os.close(slave)
+    shown = b""
+    with contextlib.suppress(OSError):  # the end of a terminal that is gone
+        while part := os.read(master, 4096):
+            shown += part
+    os.close(master)
+    assert process.wait() == 0
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode()).replace("\r\n", "\n")
+
+
+def words_of(text):
+    return {word.rstrip(",:") for word in text.split()}
+
+
+@pytest.mark.parametrize("words", [["list"], ["diagnose", "bandit"], ["design", "bandit"]])
+@pytest.mark.parametrize("columns", [60, 80])
+def test_a_narrow_terminal_breaks_no_words(words, columns):
+    wide, narrow = command(*words).stdout, on_a_terminal(columns, *words)
+    assert max(map(len, narrow.splitlines())) <= columns
+    assert words_of(narrow) - {60 * "─", 80 * "─"} <= words_of(wide)
+    assert "safe-on-policy" in narrow or words[0] == "design"
+
+
+def test_columns_share_the_room_and_keep_words_whole():
+    rows = [("name", "what"), ("a", "two words and more"), ("bbbbbb", "x")]
+    assert show.column_widths(rows, 30) == [6, 18]
+    assert show.column_widths(rows, 15) == [6, 9]
+    assert show.column_widths(rows, 11) == [6, 5]
+    assert show.column_widths(rows, 10) is None
+
+
+def sleeping_import(tmp_path):
+    """A package that takes the place of numba, says that it is being imported, and takes long."""
+    (tmp_path / "numba").mkdir()
+    (tmp_path / "numba" / "__init__.py").write_text(
+        "import pathlib, time\npathlib.Path(__file__).with_name('begun').touch()\ntime.sleep(60)\n"
+    )
+    return tmp_path / "numba" / "begun"
+
+
+def heed_ctrl_c():
+    """As in a terminal, even if the tests themselves run in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@pytest.mark.parametrize("kind", ["module", "script"])
+def test_ctrl_c_during_the_import_says_nothing(tmp_path, kind):
+    begun = sleeping_import(tmp_path)
+    (tmp_path / "bin").mkdir()
+    script = tmp_path / "bin" / "saver"
+    script.write_text("import sys\nfrom saver.cli import main\nsys.exit(main())\n")
+    place = str(Path(saver.__file__).parents[1])
+    process = subprocess.Popen(
+        [sys.executable, *(["-m", "saver"] if kind == "module" else [str(script)]), "list"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{place}"},
+        preexec_fn=heed_ctrl_c,  # noqa: PLW1509  (no other thread holds a lock here)
+    )
+    deadline = time.monotonic() + 30
+    while not begun.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=30) == (b"", b"")
+    assert process.returncode == -signal.SIGINT
+
+
+def test_other_programs_keep_their_ctrl_c():
+    code = "import signal, saver; assert signal.getsignal(signal.SIGINT) is signal.default_int_handler"
+    done = subprocess.run([sys.executable, "-c", code], check=False, preexec_fn=heed_ctrl_c)
+    assert done.returncode == 0
+    assert is_command(["/usr/bin/saver", "list"], [])
+    assert is_command(["-m", "list"], ["python", "-X", "dev", "-m", "saver", "list"])
+    assert not is_command(["-m"], ["python", "-m", "pytest", "saver"])
+    assert not is_command([""], ["python"])
+
+
 def test_plain_saver_prints_its_help():
     done = command()
     assert done.returncode == 0
@@ -92,13 +231,13 @@ def test_pictures_of_other_kinds(tmp_path, kind, head):
 
 @pytest.mark.parametrize("scenario", ["tree", "gridworld", "bandit"])
 def test_design_prints_limits_and_draws(tmp_path, scenario):
-    done = command("design", scenario, "--picture", "new/picture.png", "--json", cwd=tmp_path)
+    done = command("design", scenario, "--picture", "picture.png", "--json", cwd=tmp_path)
     rows = {row["design"]: row for row in json.loads(done.stdout)["designs"]}
     made = saver.SCENARIOS[scenario]()
     exact = saver.design.exact(made.problem, made.world.reward.variance, made.world.constraint.mean)
     assert rows["exact safe"]["limit"] == pytest.approx(exact.limit, rel=1e-6)
-    assert rows["exact safe"]["safe"] == "yes"
-    assert (tmp_path / "new" / "picture.png").read_bytes().startswith(b"\x89PNG")
+    assert rows["exact safe"]["safe"] is True
+    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
     shown = command("design", scenario).stdout
     assert "exact safe" in shown
     assert "required" in shown
@@ -111,7 +250,7 @@ def test_run_writes_a_folder_and_plot_draws_it_again(tmp_path):
         "--collectors",
         "saver-opt, uniform,saver-opt",
         "--episodes",
-        "50",
+        "5e1",
         "--runs",
         "5",
     ]
@@ -119,7 +258,9 @@ def test_run_writes_a_folder_and_plot_draws_it_again(tmp_path):
     assert done.returncode == 0, done.stderr
     numbers = json.loads(done.stdout)["numbers"]
     assert [row["collector"] for row in numbers] == ["saver-opt", "uniform"]
+    assert [type(numbers[0][name]) for name in ("runs", "episodes")] == [int, int]
     assert numbers[0]["runs"] == 5
+    assert numbers[0]["episodes"] == 50
     assert numbers[0]["k_mse"] > 0
     mine = tmp_path / "mine"
     names = sorted(path.name for path in mine.iterdir())

@@ -14,29 +14,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from catalogues import small_catalogue
 
+from saver import experiments
 from saver.errors import InvalidData, InvalidProblem
-from saver.experiments import runner, steps
-from saver.experiments.catalogue import EXPERIMENTS, LEVELS, RATES, SAFE, Experiment
+from saver.experiments import steps
+from saver.experiments.catalogue import EXPERIMENTS, LEVELS, SAFE, Experiment
 from saver.experiments.claims import FAILED, HELD, OPEN, Claim, claims
-from saver.experiments.figures import drawings
-from saver.experiments.figures.style import LOOKS
-from saver.experiments.folder import Folder, read_table
-from saver.experiments.report import claim_rows, write_report
+from saver.experiments.folder import Folder
+from saver.experiments.report import claim_rows
 from saver.experiments.results import Results
+from saver.experiments.runner import compute
+from saver.experiments.work import named_seed
 
 SMALL = Experiment("small", "Small", "bandit", ("saver-opt", "safe-on-policy"), 60, (4, 6, 8))
 
 
-def small_catalogue(monkeypatch):
-    """Every experiment and rate of the catalogue, cut to a few episodes and runs."""
-    tiny = {name: replace(e, episodes=60, runs=(3, 3, 3)) for name, e in EXPERIMENTS.items()}
-    rates = [replace(r, budgets=(300, 600, 1200), runs=(40, 40, 40)) for r in RATES]
-    for module in (runner, sys.modules["saver.experiments.claims"], sys.modules["saver.experiments.report"]):
-        monkeypatch.setattr(module, "EXPERIMENTS", tiny, raising=False)
-    monkeypatch.setattr(sys.modules["saver.experiments.figures.draw"], "EXPERIMENTS", tiny)
-    monkeypatch.setattr(runner, "RATES", rates)
-    monkeypatch.setattr(steps, "ALPHAS", (0.25, 0.5))
+def tables(out, experiment, *, seed=0, jobs=None, force=False):
+    """The tables of one experiment, without figures and report."""
+    return compute(out, steps.plan_run(experiment, seed, jobs), force=force)
 
 
 def files_of(folder):
@@ -57,11 +53,8 @@ def test_the_catalogue_holds_the_papers_budgets():
 
 def test_everything_is_made_from_one_small_run(tmp_path, monkeypatch):
     small_catalogue(monkeypatch)
-    folder = runner.reproduce(tmp_path / "out", level="quick")
-    results = Results(folder)
-    figures = [path for _, draw in drawings(results) for path in draw()]
-    found = write_report(results, figures)
-    folder.finish()
+    outcome = experiments.reproduce(tmp_path / "out", level="quick")
+    folder, figures, found = Folder.find(outcome.folder), outcome.figures, outcome.claims
     # a figure of panels for each group, one for each experiment, two designs, regret and price; png and pdf
     assert len(figures) == 2 * (2 + len(EXPERIMENTS) + 2 + 2)
     for path in figures:
@@ -73,37 +66,38 @@ def test_everything_is_made_from_one_small_run(tmp_path, monkeypatch):
     text = (folder.path / "report.md").read_text(encoding="utf-8")
     for link in re.findall(r"\]\((figures/[^)]*)\)", text):
         assert (folder.path / link).exists()
-    assert len(read_table(folder.path / "claims.csv")) == len(found) > 30
+    assert [row["claim"] for row in folder.read("claims")] == [claim.claim for claim in found]
+    assert len(found) > 30
+    assert [row["collector"] for row in outcome.numbers if row["experiment"] == "tree-long"] == list(SAFE)
     for row in claim_rows(found):
         assert f"| {' | '.join(row)} |" in text
     assert "finished" in folder.manifest()
     assert not list(folder.path.rglob("*.part"))
     # drawn again from the tables alone: the same bytes
     before = files_of(folder.path / "figures")
-    for _, draw in drawings(Results(Folder.find(folder.path))):
-        draw()
+    assert experiments.plot(folder.path) == outcome
     assert files_of(folder.path / "figures") == before
 
 
 def test_the_same_seed_gives_the_same_table_whatever_the_jobs(tmp_path):
-    one = runner.run(tmp_path / "one", SMALL, jobs=1).path
-    two = runner.run(tmp_path / "two", SMALL, jobs=2).path
-    other = runner.run(tmp_path / "other", SMALL, seed=1).path
+    one = tables(tmp_path / "one", SMALL, jobs=1).path
+    two = tables(tmp_path / "two", SMALL, jobs=2).path
+    other = tables(tmp_path / "other", SMALL, seed=1).path
     assert (one / "table.csv").read_bytes() == (two / "table.csv").read_bytes()
     assert (one / "table.csv").read_bytes() != (other / "table.csv").read_bytes()
 
 
 def test_a_collectors_numbers_do_not_depend_on_the_others(tmp_path):
-    both = Results(runner.run(tmp_path / "both", SMALL)).curve("small", "safe-on-policy")
-    alone = Results(runner.run(tmp_path / "alone", replace(SMALL, collectors=("safe-on-policy",))))
+    both = Results(tables(tmp_path / "both", SMALL)).curve("small", "safe-on-policy")
+    alone = Results(tables(tmp_path / "alone", replace(SMALL, collectors=("safe-on-policy",))))
     assert alone.curve("small", "safe-on-policy").rows == both.rows
 
 
 def test_the_table_says_what_simulate_says(tmp_path):
     import saver
 
-    rows = read_table(runner.run(tmp_path, SMALL).path / "table.csv")
-    seed = steps.named_seed(0, "small", "saver-opt")
+    rows = tables(tmp_path, SMALL).read("campaigns")
+    seed = named_seed(0, "small", "saver-opt")
     found = saver.simulate(saver.SCENARIOS["bandit"](), "saver-opt", episodes=60, runs=6, seed=seed)
     chosen = [row for row in rows if row["collector"] == "saver-opt"]
     assert [int(row["episode"]) for row in chosen] == found.checkpoints.tolist()
@@ -113,12 +107,12 @@ def test_the_table_says_what_simulate_says(tmp_path):
 
 
 def test_what_is_complete_is_not_done_again(tmp_path):
-    folder = runner.run(tmp_path, SMALL)
+    folder = tables(tmp_path, SMALL)
     whole, part = files_of(tmp_path), tmp_path / "parts" / "small.saver-opt.csv"
     (tmp_path / "table.csv").unlink()
     before = part.stat().st_mtime_ns
     (tmp_path / "parts" / "small.safe-on-policy.csv").unlink()
-    runner.run(tmp_path, SMALL)
+    tables(tmp_path, SMALL)
     assert part.stat().st_mtime_ns == before
     assert files_of(tmp_path) == whole
     assert folder.manifest()["settings"]["seed"] == 0
@@ -149,16 +143,16 @@ def test_an_interrupted_run_goes_on_and_ends_the_same(tmp_path):
 
 
 def test_a_folder_of_other_settings_is_kept_unless_forced(tmp_path):
-    runner.run(tmp_path, SMALL)
+    tables(tmp_path, SMALL)
     before = files_of(tmp_path)
     with pytest.raises(InvalidData, match=r"seed differs\); give another --out, or --force"):
-        runner.run(tmp_path, SMALL, seed=7)
+        tables(tmp_path, SMALL, seed=7)
     assert files_of(tmp_path) == before
     (tmp_path / "notes.txt").write_text("mine")
     for name in ("figures", "parts"):
         (tmp_path / name).mkdir(exist_ok=True)
         (tmp_path / name / "mine.csv").write_text("mine")
-    runner.run(tmp_path, SMALL, seed=7, force=True)
+    tables(tmp_path, SMALL, seed=7, force=True)
     for name in ("notes.txt", "figures/mine.csv", "parts/mine.csv"):
         assert (tmp_path / name).read_text() == "mine"
     assert json.loads((tmp_path / "manifest.json").read_text())["settings"]["seed"] == 7
@@ -167,38 +161,38 @@ def test_a_folder_of_other_settings_is_kept_unless_forced(tmp_path):
 def test_a_folder_with_a_table_of_someone_else_is_refused(tmp_path):
     (tmp_path / "table.csv").write_text("my,own\n1,2\n")
     with pytest.raises(InvalidData, match=r"has a table\.csv that is not ours"):
-        runner.run(tmp_path, SMALL)
+        tables(tmp_path, SMALL)
     assert (tmp_path / "table.csv").read_text() == "my,own\n1,2\n"
 
 
 @pytest.mark.parametrize("content", [b"", b"a,b\n1\n", b"a,b\n1,2,3\n", b"\xff\xfe\x00", None])
 def test_a_damaged_part_is_done_again_and_a_damaged_table_is_refused(tmp_path, content):
-    runner.run(tmp_path, SMALL)
+    tables(tmp_path, SMALL)
     whole, part = files_of(tmp_path), tmp_path / "parts" / "small.saver-opt.csv"
     damaged = part.read_bytes()[:-40] if content is None else content
     part.write_bytes(damaged)
     (tmp_path / "table.csv").write_bytes(damaged)
     with pytest.raises(InvalidData, match=r"table\.csv was changed or damaged since it was written"):
         Results(Folder.find(tmp_path))
-    runner.run(tmp_path, SMALL)
+    tables(tmp_path, SMALL)
     assert files_of(tmp_path) == whole
 
 
 def test_another_collectors_part_under_a_wrong_name_is_done_again(tmp_path):
-    runner.run(tmp_path, SMALL)
+    tables(tmp_path, SMALL)
     whole, parts = files_of(tmp_path), tmp_path / "parts"
     (parts / "small.saver-opt.csv").write_bytes((parts / "small.safe-on-policy.csv").read_bytes())
-    runner.run(tmp_path, SMALL)
+    tables(tmp_path, SMALL)
     assert files_of(tmp_path) == whole
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "{}", '{"settings": 3, "digests": {}}'])
 def test_a_broken_manifest_is_named_and_replaced_by_force(tmp_path, content):
-    runner.run(tmp_path, SMALL)
+    tables(tmp_path, SMALL)
     (tmp_path / "manifest.json").write_text(content)
     with pytest.raises(InvalidData, match=r"manifest\.json cannot be read"):
-        runner.run(tmp_path, SMALL)
-    runner.run(tmp_path, SMALL, force=True)
+        tables(tmp_path, SMALL)
+    tables(tmp_path, SMALL, force=True)
     assert Results(Folder.find(tmp_path)).experiments == ["small"]
 
 
@@ -215,36 +209,33 @@ def test_two_processes_do_not_write_to_one_folder(tmp_path):
 
 
 def test_what_cannot_run_is_said_before_anything_is_removed(tmp_path):
-    runner.run(tmp_path, SMALL)
+    tables(tmp_path, SMALL)
     before = files_of(tmp_path)
     with pytest.raises(InvalidProblem, match="sepec is for bandits"):
-        runner.run(tmp_path, replace(SMALL, scenario="tree", collectors=("sepec",)), force=True)
+        tables(tmp_path, replace(SMALL, scenario="tree", collectors=("sepec",)), force=True)
     assert files_of(tmp_path) == before
 
 
 def test_an_estimate_without_noise_is_drawn_too(tmp_path):
     quiet = {"good_variance": 0.0, "noisy_variance": 0.0}
-    results = Results(runner.run(tmp_path, replace(SMALL, options=quiet)))
-    figures = [path for _, draw in drawings(results) for path in draw()]
+    figures = experiments.run(tmp_path, replace(SMALL, options=quiet)).figures
     assert all(path.stat().st_size > 1000 for path in figures)
-    write_report(results, figures)
 
 
 def change(folder, where, column, to):
     """Write the table again with some cells changed."""
-    rows = folder.read("table.csv")
+    rows = folder.read("campaigns")
     for row in rows:
         if all(row[key] == value for key, value in where.items()):
             row[column] = to(row[column])
-    folder.write("table.csv", list(rows[0]), [list(row.values()) for row in rows])
+    folder.write("campaigns", [list(row.values()) for row in rows])
 
 
 def test_a_word_in_the_place_of_a_number_is_named(tmp_path):
-    folder = runner.run(tmp_path, SMALL)
+    folder = tables(tmp_path, SMALL)
     change(folder, {}, "violation", lambda cell: "much")
-    (_, draw), *_ = drawings(Results(folder))
-    with pytest.raises(InvalidData, match="'much' for violation"):
-        draw()
+    with pytest.raises(InvalidData, match=r"table\.csv has 'much' for violation, which must be a number"):
+        Results(folder)
 
 
 @pytest.mark.parametrize(
@@ -268,34 +259,17 @@ def test_a_claim_is_decided_by_two_standard_errors(value, error, low, high, verd
 def test_claims_follow_the_table(tmp_path, monkeypatch):
     """Change one number of the table: the claims about it change, the others do not."""
     small_catalogue(monkeypatch)
-    folder = runner.reproduce(tmp_path, level="quick")
+    folder = compute(tmp_path, steps.plan_reproduce("quick"))
     before = claims(Results(folder))
     where = {"experiment": "gridworld", "collector": "saver"}
     change(folder, where, "conditional_mse", lambda cell: repr(1e3 * float(cell)))
     after = claims(Results(Folder.find(tmp_path)))
     changed = [new for old, new in zip(before, after, strict=True) if old != new]
     assert [claim.claim.split(" (")[0] for claim in changed] == [
-        "Gridworld, 60 episodes: SaVeR has a lower MSE than safe on-policy",
-        "Gridworld, 60 episodes: SaVeR matches the oracle",
+        "Gridworld, 60 episodes: `saver` has a lower MSE than `safe-on-policy`",
+        "Gridworld, 60 episodes: `saver` matches `safe-oracle`",
     ]
     assert [claim.verdict for claim in changed] == [FAILED, FAILED]
-
-
-def test_lines_differ_without_their_colours():
-    assert len({str(look.dashes) + str(look.width) for look in LOOKS.values()}) == len(LOOKS)
-
-
-def test_names_beside_lines_do_not_touch():
-    from saver.experiments.figures.style import figure, label_lines
-
-    with figure(1, 1, 3.4, 2.0) as (_, axes):
-        place = axes[0, 0]
-        place.plot([0, 1], [1, 2])
-        place.set_yscale("log")
-        label_lines(place, [(name, 1.5, "black") for name in "abcdef"])
-        heights = sorted(text.xyann[1] for text in place.texts)
-        assert np.diff(heights).min() > 0.07
-        assert heights[0] >= 0.0
 
 
 def test_reading_a_folder_that_is_not_there(tmp_path):
@@ -312,7 +286,7 @@ def test_reading_a_folder_that_is_not_there(tmp_path):
 def test_killed_at_random_moments_it_ends_as_if_it_had_not_been(tmp_path, words):
     """SIGKILL, eight times; what was reported complete stays as it was, and the tables come out the same."""
     options = ["--episodes", "400", "--runs", "200"] if words[0] == "run" else []
-    code = "import sys, saver.experiments.audit.count as count; from saver.cli.main import _run; "
+    code = "import sys, saver.experiments.auditing.count as count; from saver.cli.main import _run; "
     code += "size = count.Size({'bandit': 3, 'tree': 1, 'graph': 1}, {'bandit': 20, 'tree': 4, 'graph': 4}, "
     code += (
         "{'bandit': 4, 'tree': 1, 'graph': 1}, dict.fromkeys(('bandit', 'movielens', 'tree', 'gridworld', "
@@ -346,7 +320,7 @@ def test_a_full_disk_is_said_before_anything_runs(tmp_path, monkeypatch):
     full = shutil.disk_usage(tmp_path)._replace(free=3_000_000)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: full)
     with pytest.raises(InvalidData, match="only 3 MB are free"):
-        runner.run(tmp_path / "new", SMALL)
+        tables(tmp_path / "new", SMALL)
     assert list((tmp_path / "new").iterdir()) == []
 
 
@@ -366,8 +340,8 @@ def test_a_disk_that_fills_up_later_leaves_whole_files(tmp_path, monkeypatch):
 
     monkeypatch.setattr(module, "replacing", failing)
     with pytest.raises(OSError, match="No space left"):
-        runner.run(tmp_path, SMALL)
+        tables(tmp_path, SMALL)
     monkeypatch.setattr(module, "replacing", whole)
-    runner.run(tmp_path, SMALL)
-    fresh = runner.run(tmp_path.with_name("fresh"), SMALL).path
+    tables(tmp_path, SMALL)
+    fresh = tables(tmp_path.with_name("fresh"), SMALL).path
     assert (tmp_path / "table.csv").read_bytes() == (fresh / "table.csv").read_bytes()

@@ -13,6 +13,7 @@ FLOW = [
     "design",
     "safety",
     "estimate",
+    "figures",
     "collect",
     "engine",
     "scenarios",
@@ -20,6 +21,17 @@ FLOW = [
     "experiments",
     "cli",
 ]
+
+
+def modules(path):
+    """The packages that a file imports, anywhere in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module.split(".")[0])
+        elif isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+    return found
 
 
 def rooms_imported(path):
@@ -45,22 +57,34 @@ def test_every_folder_imports_only_from_folders_to_its_left():
     assert wrong == []
 
 
+@pytest.mark.parametrize(
+    ("heavy", "rooms"), [("rich", {"cli"}), ("typer", {"cli"}), ("matplotlib", {"figures"})]
+)
+def test_terminals_and_pictures_are_known_to_one_room_each(heavy, rooms):
+    package = ROOT / "src" / "saver"
+    found = {path.relative_to(package).parts[0] for path in package.rglob("*.py") if heavy in modules(path)}
+    assert found == rooms
+
+
 @pytest.mark.parametrize("heavy", ["matplotlib", "typer", "scipy.stats", "pandas"])
 def test_importing_saver_leaves_heavy_packages_alone(heavy):
     code = f"import sys, saver; sys.exit({heavy!r} in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def cache_folder(package_root, **environment):
-    code = "from saver._jit import cache_folder; print(cache_folder())"
-    shown = subprocess.run(
+def python(package_root, code, **environment):
+    return subprocess.run(
         [sys.executable, "-c", code],
         env={"PATH": "", "PYTHONPATH": str(package_root), **environment},
         capture_output=True,
         text=True,
         check=True,
     )
-    return shown.stdout.strip()
+
+
+def cache_folder(package_root, **environment):
+    code = "from saver._jit import cache_folder; print(cache_folder())"
+    return python(package_root, code, **environment).stdout.strip()
 
 
 def test_an_edit_of_a_watched_source_moves_the_cache_of_compiled_code(tmp_path):
@@ -93,6 +117,14 @@ def test_folders_that_the_cache_does_not_watch_hold_nothing_compiled():
             assert PLAIN.isdisjoint(rooms_imported(path)), path
 
 
-def test_without_a_writable_folder_nothing_is_cached_and_nothing_fails(tmp_path):
+def test_without_a_writable_folder_nothing_is_cached_nothing_fails_and_it_is_said_once(tmp_path):
     (tmp_path / "file").write_text("")
-    assert cache_folder(ROOT / "src", XDG_CACHE_HOME=str(tmp_path / "file" / "below")) == "None"
+    closed = tmp_path / "file" / "below"
+    code = "import saver; from saver._jit import cache_folder; print(cache_folder())"
+    code += "; import saver.figures.style as style; style.figure(1, 1, 1, 1).__enter__()"
+    done = python(ROOT / "src", code, XDG_CACHE_HOME=str(closed), HOME=str(closed))
+    assert done.stdout == "None\n"
+    assert done.stderr.count("cannot") == 1
+    assert f"saver cannot keep its compiled code ([Errno 20] Not a directory: '{closed}" in done.stderr
+    assert "set NUMBA_CACHE_DIR to a folder that can be written" in done.stderr
+    assert "atplotlib" not in done.stderr

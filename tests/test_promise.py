@@ -12,7 +12,7 @@ import pytest
 
 from saver import Bernoulli, Bounded, Campaign, Collector, Scenario, SubGaussian, World, scenarios, simulate
 from saver.collect import COLLECTORS
-from saver.experiments.audit.delayed import Late
+from saver.experiments.auditing.delayed import Late
 from saver.problem import Gaussian
 from saver.safety import LEDGERS
 from saver.safety.certified import Certified

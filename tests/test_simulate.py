@@ -1,7 +1,7 @@
 """`simulate` and `Runs`: what they record, where they keep it, what they refuse."""
 
 import dataclasses
-import warnings
+import re
 
 import numpy as np
 import pytest
@@ -149,9 +149,25 @@ def test_bad_arguments_are_refused(change, message):
         simulate(arguments.pop("scenario"), arguments.pop("collector"), **arguments)
 
 
-def test_a_progress_bar_does_not_change_results(capsys):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        shown = simulate(ASKED, "saver", episodes=10, runs=2, progress=True)
-    np.testing.assert_array_equal(shown.estimates, simulate(ASKED, "saver", episodes=10, runs=2).estimates)
-    assert "campaigns" in capsys.readouterr().out
+def test_progress_counts_on_standard_error_and_does_not_change_results(capsys):
+    shown = simulate(ASKED, "saver", episodes=10, runs=40, progress=True)
+    said = capsys.readouterr()
+    assert said.out == ""
+    lines = said.err.splitlines()
+    assert lines[0] == "campaigns: 0 of 40"
+    assert lines[-1] == "campaigns: 40 of 40"
+    assert len(lines) <= 11
+    told = []
+    quiet = simulate(ASKED, "saver", episodes=10, runs=40, progress=told.append)
+    np.testing.assert_array_equal(shown.estimates, quiet.estimates)
+    assert sum(told) == 40
+    assert capsys.readouterr().err == ""
+
+
+def test_runs_show_themselves_in_one_line():
+    shown = repr(simulate(ASKED, "saver", episodes=1200, runs=5, seed=1, checkpoints=[600]))
+    assert re.fullmatch(
+        r"Runs\(5 campaigns of 1,200 episodes at 2 checkpoints; at the end K \* MSE [\d.]+ ± [\d.]+, "
+        r"baseline share [\d.]+%, violation rate 0\.00%\)",
+        shown,
+    )

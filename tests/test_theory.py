@@ -178,7 +178,7 @@ def test_more_risk_never_costs_more(name):
         assert more.tractability.x < less.tractability.x
         assert more.hardness.one < less.hardness.one
         assert more.price <= less.price * (1 + 1e-6)
-        for way in ("safe on-policy", "paper", "exact"):
+        for way in ("safe-on-policy", "paper", "exact"):
             assert more.ways[way].limit <= less.ways[way].limit * (1 + 1e-6)
             assert more.ways[way].at_budget <= less.ways[way].at_budget * (1 + 1e-4)
 
@@ -202,7 +202,7 @@ def test_predictions_agree_with_simulation(name, runs):
     d = saver.diagnose(made, K)
     played = {
         "on-policy": "on-policy",
-        "safe on-policy": "safe-on-policy",
+        "safe-on-policy": "safe-on-policy",
         "paper": "safe-oracle",
         "exact": "saver-opt",
     }
@@ -404,7 +404,7 @@ def test_every_random_model_gets_a_whole_diagnosis(seed):
     d = saver.diagnose(made, 1 + 50 * seed, stderr=0.5)
     text = json.dumps(d.to_dict(), allow_nan=False)
     assert json.loads(text)["verdict"]["word"] in ("free", "affordable", "hopeless")
-    assert d.ways["exact"].limit <= min(d.ways[w].limit for w in ("paper", "safe on-policy")) * (1 + 1e-5)
+    assert d.ways["exact"].limit <= min(d.ways[w].limit for w in ("paper", "safe-on-policy")) * (1 + 1e-5)
     assert d.unconstrained <= d.ways["exact"].limit * (1 + 1e-6)
     if saver.design.is_tree(made.problem.mdp):
         assert d.spread_root == pytest.approx(d.unconstrained, rel=1e-5)

@@ -4,7 +4,8 @@ A problem is stated -> a design says how often to visit each (state, action) -> 
 be afforded -> a collector turns both into episodes -> an estimate comes out.
 """
 
-from saver import design, errors, estimate, problem, safety, scenarios, theory
+from saver import _interrupt as _interrupt  # before what takes long
+from saver import design, errors, estimate, experiments, problem, safety, scenarios, theory
 from saver.collect import COLLECTORS, Campaign, Collector, Knowledge, Statistics, Trial
 from saver.engine import Runs, simulate
 from saver.problem import (
@@ -53,6 +54,7 @@ __all__ = [
     "diagnose",
     "errors",
     "estimate",
+    "experiments",
     "load",
     "problem",
     "safety",

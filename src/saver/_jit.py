@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -19,7 +20,7 @@ import numba
 from saver._files import sources
 
 config: Any = numba.config
-PLAIN = {"scenarios", "theory", "experiments", "cli"}  # folders without compiled code
+PLAIN = {"figures", "scenarios", "theory", "experiments", "cli"}  # folders without compiled code
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -33,7 +34,12 @@ def cache_folder() -> str | None:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             return str(folder)
-    except (OSError, RuntimeError):
+    except (OSError, RuntimeError) as cause:
+        warnings.warn(
+            f"saver cannot keep its compiled code ({cause}) and compiles it anew in every process, which "
+            "takes about a minute; set NUMBA_CACHE_DIR to a folder that can be written",
+            stacklevel=2,
+        )
         return None
 
 

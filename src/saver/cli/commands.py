@@ -2,47 +2,57 @@
 
 from __future__ import annotations
 
-import ast
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 import saver
-from saver.cli import show
-from saver.collect import COLLECTORS
+from saver import experiments
+from saver.cli import listing, show
+from saver.cli.options import (
+    Alpha,
+    Campaigns,
+    Delta,
+    Episodes,
+    Force,
+    Jobs,
+    Json,
+    More,
+    Name,
+    Out,
+    Seed,
+    check_picture,
+    scenario_options,
+)
 from saver.errors import InvalidProblem
-from saver.experiments import runner
-from saver.experiments.audit import CELLS, cells, summary
-from saver.experiments.catalogue import EXPERIMENTS, Experiment
-from saver.experiments.folder import Folder
-from saver.experiments.results import Results
-from saver.experiments.steps import LIMITS, VISITS, limit_rows, policies, visit_rows
-from saver.scenarios import SCENARIOS, find_scenario
+from saver.experiments import Experiment, Outcome
+from saver.experiments.auditing import CELLS, cells, summary
+from saver.experiments.drawings import visit_tables
+from saver.experiments.report import CLAIMS, NUMBERS, claim_rows, number_rows
+from saver.experiments.tables import TABLES
+from saver.experiments.work import limit_rows, policies, visit_rows
+from saver.figures.designs import draw_designs
+from saver.scenarios import find_scenario
 
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
-    help="Evaluate a new policy precisely and safely (SaVeR, ICML 2024).",
     epilog="Try `saver list`, then `saver diagnose bandit`, then `saver reproduce --quick`.",
 )
 
-Name = Annotated[str, typer.Argument(metavar="SCENARIO", help="a name from `saver list`")]
-Out = Annotated[
-    Path, typer.Option(help="folder of the results; complete parts in it are kept", show_default=True)
-]
-Seed = Annotated[int, typer.Option(min=0, help="the same seed gives the same tables")]
-Jobs = Annotated[int | None, typer.Option(min=1, help="cores to use; all by default")]
-Force = Annotated[bool, typer.Option("--force", help="replace results of other settings in the folder")]
-Json = Annotated[bool, typer.Option("--json", help="print JSON for programs")]
-Alpha = Annotated[float | None, typer.Option(help="the share of the baseline's value that may be given up")]
-Delta = Annotated[float | None, typer.Option(help="the probability with which the promise may fail")]
-More = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="any other argument of the scenario; may be repeated"),
-]
+
+@app.callback()
+def command(
+    version: Annotated[bool, typer.Option("--version", help="print the version", is_eager=True)] = False,
+) -> None:
+    """Evaluate a new policy precisely and safely (SaVeR, ICML 2024)."""
+    if version:
+        print(f"saver {saver.__version__}")
+        raise typer.Exit
 
 
 @app.command()
@@ -63,8 +73,9 @@ def reproduce(
     """
     _one_of(quick, full)
     level = "quick" if quick else "full" if full else "default"
-    folder = runner.reproduce(out, level=level, seed=seed, jobs=jobs, force=force, progress=True)
-    _finish(folder, json)
+    with show.progress() as progress:
+        found = experiments.reproduce(out, level=level, seed=seed, jobs=jobs, force=force, progress=progress)
+    _print(found, json)
 
 
 @app.command()
@@ -83,14 +94,15 @@ def audit(
     """
     _one_of(quick, full)
     level = "full" if full else "quick"
-    folder, groups = runner.audit(out, level=level, seed=seed, jobs=jobs, force=force, progress=True)
+    with show.progress() as progress:
+        found = experiments.audit(out, level=level, seed=seed, jobs=jobs, force=force, progress=progress)
     if json:
-        show.plain([vars(group) for group in groups])
+        show.plain([vars(group) for group in found.groups])
     else:
-        show.table(CELLS, [cells(group) for group in groups])
-        print(summary(groups))
-        print(f"table: {folder.path / 'audit.md'}")
-    if any(group.broken for group in groups):
+        show.table(CELLS, [cells(group) for group in found.groups])
+        print(summary(found.groups))
+        print(f"table: {found.folder / 'audit.md'}")
+    if any(group.broken for group in found.groups):
         raise typer.Exit(1)
 
 
@@ -100,8 +112,8 @@ def run(
     collectors: Annotated[
         str, typer.Option(help="names from `saver list`, with commas between")
     ] = "saver-opt,saver",
-    episodes: Annotated[int | None, typer.Option(min=1, help="K; the scenario's by default")] = None,
-    runs: Annotated[int, typer.Option(min=2, help="campaigns for each collector")] = 100,
+    episodes: Episodes = None,
+    runs: Campaigns = 100,
     alpha: Alpha = None,
     delta: Delta = None,
     more: More = None,
@@ -117,7 +129,7 @@ def run(
 
     For example: `saver run bandit --collectors saver-opt,safe-on-policy --episodes 2000 --alpha 0.1`
     """
-    options = _options(alpha, delta, more)
+    options = scenario_options(alpha, delta, more)
     made = find_scenario(scenario, **options)
     names = tuple(name.strip() for name in collectors.split(",") if name.strip())
     if not names:
@@ -127,8 +139,9 @@ def run(
         scenario, scenario.capitalize(), scenario, tuple(dict.fromkeys(names)), K, (runs,) * 3, "", options
     )
     place = out or Path(f"results-{scenario}")
-    folder = runner.run(place, experiment, seed=seed, jobs=jobs, force=force, progress=True)
-    _finish(folder, json)
+    with show.progress() as progress:
+        found = experiments.run(place, experiment, seed=seed, jobs=jobs, force=force, progress=progress)
+    _print(found, json)
 
 
 @app.command()
@@ -136,13 +149,15 @@ def plot(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="a folder that reproduce or run wrote")],
 ) -> None:
     """Draw the figures and the report of a folder again, from its tables alone."""
-    _finish(Folder.find(folder), False)
+    with show.progress() as progress:
+        found = experiments.plot(folder, progress=progress)
+    _print(found, False)
 
 
 @app.command()
 def diagnose(
     scenario: Name,
-    episodes: Annotated[int | None, typer.Option(min=1, help="K; the scenario's by default")] = None,
+    episodes: Episodes = None,
     stderr: Annotated[float | None, typer.Option(help="a standard error that is wanted")] = None,
     alpha: Alpha = None,
     delta: Delta = None,
@@ -154,13 +169,13 @@ def diagnose(
 
     For example: `saver diagnose tree --episodes 2000 --stderr 0.05 --alpha 0.1`
     """
-    made = find_scenario(scenario, **_options(alpha, delta, more))
+    made = find_scenario(scenario, **scenario_options(alpha, delta, more))
     with show.working("diagnosing"):
         found = saver.diagnose(made, episodes, stderr=stderr, seconds=seconds)
     if json:
         show.plain(found.to_dict())
     else:
-        print(found.report(), end="")
+        print(found.report(show.width()), end="")
 
 
 @app.command()
@@ -177,18 +192,24 @@ def design(
 
     For example: `saver design gridworld --picture gridworld.png`
     """
-    made = find_scenario(scenario, **_options(alpha, None, more))
+    if picture is not None:
+        check_picture(picture)
+    made = find_scenario(scenario, **scenario_options(alpha, None, more))
     with show.working("designing"):
         compared = policies(made)
-        limits, visits = list(limit_rows(made, compared)), list(visit_rows(made, compared))
+        limits = [TABLES["limits"].named(row) for row in limit_rows(made, compared)]
+        visits = [TABLES["designs"].named(row) for row in visit_rows(made, compared)]
     if picture is not None:
-        _draw(picture, made.name, visits)
+        draw_designs(visit_tables(visits), made.name, picture)
     if json:
-        rows = [dict(zip(LIMITS, row, strict=True)) for row in limits]
-        show.plain({"designs": rows, "visits": [list(row[1:]) for row in visits]})
+        show.plain({"designs": limits, "visits": [list(row.values())[1:] for row in visits]})
         return
-    cells = [(row[1], f"{row[2]:.4g}", f"{row[3]:.4g}", f"{row[4]:.4g}", row[5]) for row in limits]
-    show.table(("design", "K * MSE", "constraint value", "required", "safe"), cells, f"{scenario}: designs")
+    numbers = ("limit", "constraint_value", "required")
+    shown = [
+        (row["design"], *(f"{row[name]:.4g}" for name in numbers), "yes" if row["safe"] else "no")
+        for row in limits
+    ]
+    show.table(("design", "K * MSE", "constraint value", "required", "safe"), shown, f"{scenario}: designs")
     if picture is not None:
         print(f"picture: {picture}")
 
@@ -196,100 +217,28 @@ def design(
 @app.command("list")
 def list_names(json: Json = False) -> None:
     """List the scenarios, the collectors and the experiments by name."""
-    scenarios = {name: (make.__doc__ or "").strip().splitlines()[0] for name, make in SCENARIOS.items()}
-    collectors: dict[str, dict[str, Any]] = {
-        name: {
-            "design": str(recipe.design),
-            "knows": list(recipe.knows),
-            "ledger": recipe.ledger,
-            "promises": recipe.promises,
-        }
-        for name, recipe in COLLECTORS.items()
-    }
-    experiments = {
-        name: {
-            "scenario": e.scenario,
-            "episodes": e.episodes,
-            "collectors": list(e.collectors),
-            "runs": list(e.runs),
-        }
-        for name, e in EXPERIMENTS.items()
-    }
     if json:
-        show.plain({"scenarios": scenarios, "collectors": collectors, "experiments": experiments})
+        show.plain(listing.data())
         return
-    show.table(("scenario", ""), scenarios.items())
-    rows = [
-        (name, c["design"], ", ".join(c["knows"]) or "nothing", c["ledger"], "yes" if c["promises"] else "no")
-        for name, c in collectors.items()
-    ]  # fmt: skip
-    show.table(("collector", "design", "knows", "ledger", "promises safety"), rows)
-    shown = [
-        (n, e.scenario, f"{e.episodes:,}", " / ".join(f"{r:,}" for r in e.runs))
-        for n, e in EXPERIMENTS.items()
-    ]
-    show.table(("experiment", "scenario", "episodes", "runs: quick / default / full"), shown)
+    for head, rows in listing.tables():
+        show.table(head, rows)
 
 
-def _finish(folder: Folder, json: bool) -> None:
-    """Draw, report, and print what was found."""
-    from saver.experiments.figures import drawings
-    from saver.experiments.report import CLAIMS, NUMBERS, claim_rows, ends, number_rows, write_report
-
-    results = Results(folder)
-    jobs, figures = drawings(results), []
-    with show.counting("drawing", len(jobs)) as tick:
-        for name, draw in jobs:
-            figures += draw()
-            tick(name)
-    claims = write_report(results, figures)
-    folder.finish()
+def _print(found: Outcome, json: bool) -> None:
+    """What was found."""
     if json:
-        show.plain(
-            {
-                "claims": [{**vars(claim), "verdict": claim.verdict} for claim in claims],
-                "numbers": ends(results),
-                "folder": str(folder.path),
-            }
-        )
+        claims = [{**vars(claim), "verdict": claim.verdict} for claim in found.claims]
+        show.plain({"claims": claims, "numbers": found.numbers, "folder": str(found.folder)})
         return
-    if claims:
-        show.table(
-            CLAIMS, claim_rows(claims), "What the paper claims, what is claimed here, and what was measured"
-        )
+    if found.claims:
+        title = "What the paper claims, what is claimed here, and what was measured"
+        show.table(CLAIMS, claim_rows(found.claims), title)
     else:
-        show.table(NUMBERS, number_rows(results))
-    print(f"figures: {folder.path / 'figures'}")
-    print(f"report:  {folder.path / 'report.html'}")
+        show.table(NUMBERS, number_rows(found.numbers))
+    print(f"figures: {found.folder / 'figures'}")
+    print(f"report:  {found.folder / 'report.html'}")
 
 
 def _one_of(quick: bool, full: bool) -> None:
     if quick and full:
         raise InvalidProblem("--quick and --full were both given; give one of them, or neither")
-
-
-def _draw(picture: Path, name: str, visits: list[Any]) -> None:
-    from saver.experiments.figures import draw_design
-
-    kinds = (".png", ".pdf", ".svg")
-    if picture.suffix.lower() not in kinds:
-        raise InvalidProblem(f"--picture is {picture}; its name must end in {', '.join(kinds)}")
-    rows = [dict(zip(VISITS, map(str, row), strict=True)) for row in visits]
-    draw_design(rows, name, picture)
-
-
-def _options(alpha: float | None, delta: float | None, more: list[str] | None) -> dict[str, Any]:
-    """The arguments of a scenario."""
-    options: dict[str, Any] = {}
-    for item in more or []:
-        name, equals, value = item.partition("=")
-        if not equals or not name:
-            raise InvalidProblem(f"--set is {item!r}; it must be NAME=VALUE, such as --set depth=5")
-        try:
-            options[name] = ast.literal_eval(value)
-        except (ValueError, SyntaxError):
-            options[name] = value
-    for name, number in (("alpha", alpha), ("delta", delta)):
-        if number is not None:
-            options[name] = number
-    return options

@@ -9,6 +9,7 @@ from typing import Any
 
 import typer
 
+from saver import _interrupt
 from saver.errors import SaverError
 
 USAGE, BUG, STOPPED = 2, 70, 130
@@ -17,6 +18,7 @@ _Refused: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name_
 
 def main() -> None:
     """The entry point."""
+    _interrupt.release()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show a sign shows another
@@ -34,7 +36,8 @@ def _run(arguments: list[str]) -> int:  # noqa: PLR0911  (one for each kind of e
         return code if isinstance(code, int) else 0
     except _Refused as refused:
         message = " ".join(refused.format_message().split())
-        return _say(f"{message} (saver --help)") if message else 0
+        place = getattr(getattr(refused, "ctx", None), "command_path", "saver")
+        return _say(f"{message} ({place} --help)") if message else 0
     except SaverError as error:
         return _say(str(error))
     except OSError as error:

@@ -4,28 +4,86 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+WIDE = 160  # columns where there is no terminal
+GAP = 3  # between two columns
 COLOURS = {"held": "green", "did not hold": "red", "cannot be told": "yellow", "yes": "green", "no": "red"}
 
 
+def width() -> int:
+    """The columns of the terminal, or WIDE where there is none."""
+    return shutil.get_terminal_size((WIDE, 24)).columns if sys.stdout.isatty() else WIDE
+
+
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], title: str = "") -> None:
-    """A table on standard output; in full where that is no terminal."""
-    from rich import box
+    """A table on standard output; where its words do not fit side by side, rows of name and value."""
     from rich.console import Console
-    from rich.markup import escape
+
+    listed = [tuple(row) for row in rows]
+    console = Console(width=width(), highlight=False)
+    if title:
+        console.print(f"[italic]{title}[/]")
+    widths = column_widths([head, *listed], console.width - GAP * (len(head) - 1))
+    if widths is None:
+        _records(console, head, listed)
+    else:
+        console.print(_grid(head, listed, widths))
+        console.print()
+
+
+def column_widths(rows: Sequence[Sequence[str]], room: int) -> list[int] | None:
+    """Columns that no word is wider than, sharing `room`; None if that is too little."""
+    columns = list(zip(*rows, strict=True))
+    found = [max(len(word) for cell in column for word in cell.split() or [""]) for column in columns]
+    wanted = [max(map(len, column)) for column in columns]
+    if sum(found) > room:
+        return None
+    while sum(found) < min(room, sum(wanted)):
+        neediest = max(range(len(found)), key=lambda i: wanted[i] / max(found[i], 1))
+        found[neediest] += 1
+    return found
+
+
+def _grid(head: Sequence[str], rows: list[tuple[str, ...]], widths: list[int]) -> Any:
+    from rich import box
     from rich.table import Table
 
-    made = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
-    for name in head:
-        made.add_column(name, overflow="fold")
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for name, size in zip(head, widths, strict=True):
+        made.add_column(name, width=size)
     for row in rows:
-        made.add_row(*(f"[{COLOURS[c]}]{c}[/]" if c in COLOURS else escape(c) for c in row))
-    width = None if sys.stdout.isatty() else 160
-    Console(width=width, highlight=False).print(made)
+        made.add_row(*map(_coloured, row))
+    return made
+
+
+def _records(console: Any, head: Sequence[str], rows: list[tuple[str, ...]]) -> None:
+    """Row after row, each cell behind its name."""
+    side = max(map(len, head)) + 2
+    for row in rows:
+        for name, cell in zip(head, row, strict=True):
+            room = max(console.width - side, 1)
+            lines = textwrap.wrap(cell, room, break_long_words=False, break_on_hyphens=False) or [""]
+            for i, line in enumerate(lines):
+                shown = _coloured(line) if len(lines) == 1 else escaped(line)
+                console.print(f"{'' if i else name:<{side}}{shown}", soft_wrap=True)
+        console.print()
+
+
+def _coloured(cell: str) -> str:
+    return f"[{COLOURS[cell]}]{cell}[/]" if cell in COLOURS else escaped(cell)
+
+
+def escaped(text: str) -> str:
+    """Text in which rich sees no markup."""
+    from rich.markup import escape
+
+    return escape(text)
 
 
 def plain(data: Any) -> None:
@@ -51,11 +109,27 @@ def working(text: str) -> Iterator[None]:
 
 
 @contextmanager
-def counting(text: str, total: int) -> Iterator[Callable[[str], None]]:
-    """A bar on standard error over a number of things."""
+def progress() -> Iterator[Callable[[str, str, float], None]]:
+    """A bar on standard error for each stage, with the time that is left."""
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-    with Progress(console=Console(stderr=True)) as bar:
-        task = bar.add_task(text, total=total)
-        yield lambda name: bar.advance(task)
+    columns = (
+        TextColumn("{task.description:<28}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+    )
+    bar, tasks = Progress(*columns, console=Console(stderr=True)), dict[str, Any]()
+
+    def tell(stage: str, what: str, share: float) -> None:
+        bar.start()  # not before there is something to show
+        if stage not in tasks:
+            tasks[stage] = bar.add_task(stage, total=1.0)
+        bar.update(tasks[stage], completed=share, description=what if share < 1.0 else stage)
+
+    try:
+        yield tell
+    finally:
+        if tasks:
+            bar.stop()

@@ -140,8 +140,8 @@ class Designer:
 def needed_pairs(c: Floats, episodes: int) -> Bools:
     """Pairs that must be seen: all with weight but the lightest, which together cannot move the answer.
 
-    If rewards vary by sigma, the error of K episodes is about sigma sqrt(sum c / K), and pairs of total weight
-    w that are never seen leave a bias of about sigma w. Left out are the lightest for which
+    If rewards vary by sigma, the error of K episodes is about sigma sqrt(sum c / K), and pairs of total
+    weight w that are never seen leave a bias of about sigma w. Left out are the lightest for which
     w^2 <= NEGLIGIBLE sum c / K.
     """
     order = np.argsort(c, axis=None, kind="stable")

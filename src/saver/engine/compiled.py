@@ -222,7 +222,7 @@ def prepare(setting: Setting, checkpoints: Ints) -> None:
     folder = cache_folder()
     cached = folder is not None and any(Path(folder).rglob("episodes.play_all-*.nbi"))
     if not cached and not getattr(kernel.play_all, "signatures", ()):
-        often = "once for this version" if folder else "in every process: no cache folder can be written"
+        often = "once for this version" if folder else "in every process"
         print(f"saver: compiling the engine, {often}; about a minute", file=sys.stderr, flush=True)
     blank = Out(checkpoints, *(np.full((0, len(checkpoints)), np.nan) for _ in RECORDED))
     worker, streams = Worker(setting, np.zeros(1, dtype=np.int64)), setting.streams(range(1))

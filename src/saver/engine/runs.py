@@ -27,7 +27,7 @@ BROKEN = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Runs:
     """R campaigns seen at C checkpoints.
 
@@ -56,6 +56,14 @@ class Runs:
     worst_budget: Floats
     true_value: float
     baseline_value: float
+
+    def __repr__(self) -> str:
+        (runs, points), K, (mse, error) = self.estimates.shape, int(self.checkpoints[-1]), self.mse()
+        return (
+            f"Runs({runs:,} campaigns of {K:,} episodes at {points} checkpoints; at the end K * MSE "
+            f"{K * mse[-1]:.4g} ± {K * error[-1]:.2g}, baseline share "
+            f"{self.baseline_share[:, -1].mean():.1%}, violation rate {self.violation_rate():.2%})"
+        )
 
     def mse(self) -> tuple[Floats, Floats]:
         """The empirical mean squared error at each checkpoint and its standard error, [C] each."""

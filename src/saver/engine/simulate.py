@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -44,8 +43,8 @@ def simulate(
     `checkpoints` are episode counts at which results are kept, the last episode always among them; by default
     30, evenly spaced in the logarithm. The engine "reference" gives the same results in plain Python, in one
     thread; what the compiled one does not know (a ledger, a law or an outcome of one's own) runs there too,
-    and says so. `threads` is the number of cores to use, by default all. `progress` shows a bar, or is a
-    function that is told how many more runs are done.
+    and says so. `threads` is the number of cores to use, by default all. `progress` counts on
+    standard error, or is a function that is told how many more runs are done.
     """
     checks.kind("scenario", scenario, Scenario)
     chosen = find_collector(collector)
@@ -58,12 +57,12 @@ def simulate(
     points = _checkpoints(checkpoints, count)
     check_memory(runs, len(points), count)
     truth = Truth(scenario)
-    with _bar(runs, progress) as tick:
-        if engine == "reference" or _outside(scenario, chosen):
-            kept, worst = run_reference(scenario, chosen, count, points, seed, runs, truth, tick)
-        else:
-            setting = Setting(scenario, chosen, count, seed, truth)
-            kept, worst = run_compiled(setting, points, runs, threads or _cores(), tick)
+    tick = _told(runs, progress)
+    if engine == "reference" or _outside(scenario, chosen):
+        kept, worst = run_reference(scenario, chosen, count, points, seed, runs, truth, tick)
+    else:
+        setting = Setting(scenario, chosen, count, seed, truth)
+        kept, worst = run_compiled(setting, points, runs, threads or _cores(), tick)
     return Runs(
         checkpoints=points,
         worst_budget=worst,
@@ -115,17 +114,20 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-@contextmanager
-def _bar(runs: int, progress: bool | Callable[[int], None]) -> Iterator[Callable[[int], None]]:
-    """A progress bar that is told how many more runs are done."""
+def _told(runs: int, progress: bool | Callable[[int], None]) -> Callable[[int], None]:
+    """What is told how many more runs are done: a function of the user's, or a count on standard error."""
     if callable(progress):
-        yield progress
-        return
+        return progress
     if not progress:
-        yield lambda count: None
-        return
-    from rich.progress import Progress
+        return lambda more: None
+    done, said = 0, -1
 
-    with Progress() as bar:
-        task = bar.add_task("campaigns", total=runs)
-        yield lambda count: bar.advance(task, count)
+    def count(more: int) -> None:
+        nonlocal done, said
+        done += more
+        if (tenth := 10 * done // runs) > said:
+            said = tenth
+            print(f"campaigns: {done:,} of {runs:,}", file=sys.stderr, flush=True)
+
+    count(0)
+    return count

@@ -14,7 +14,6 @@ import numpy as np
 
 from saver.collect import COLLECTORS
 from saver.experiments.catalogue import EXPERIMENTS
-from saver.experiments.folder import number
 from saver.experiments.results import Measured, Results, measurements
 
 HELD, FAILED, OPEN = "held", "did not hold", "cannot be told"
@@ -23,16 +22,6 @@ NEAR, FAR = 0.1, 0.2  # shares of the allowance: a budget near 0, and a large on
 SLOW, FAST = (-1.1, -0.9), (-1.65, -1.35)  # ranges around the exponents -1 and -3/2
 EARLY = 20  # the episode from which the paper's Figure 1 has SaVeR on the oracle's curve
 AT_MOST = f"at most {MATCH:g} times its MSE"
-NAMES = {
-    "saver": "SaVeR",
-    "saver-paper": "SaVeR as printed",
-    "safe-oracle": "the oracle",
-    "safe-on-policy": "safe on-policy",
-    "sepec": "SEPEC",
-    "saver-opt": "`saver-opt`",
-    "exact-oracle": "`exact-oracle`",
-}
-COLUMNS = ("who", "claim", "measured", "value", "error", "low", "high", "verdict")
 
 
 @dataclass(frozen=True)
@@ -88,9 +77,9 @@ def _orders(results: Results) -> Iterator[Claim]:
 
 
 def _lower(results: Results, who: str, experiment: str, collector: str, rival: str) -> Claim:
-    text = f"{_where(experiment)}: {NAMES[collector]} has a lower MSE than {NAMES[rival]}"
+    text = f"{_where(experiment)}: `{collector}` has a lower MSE than `{rival}`"
     ratio = results.ratio(experiment, collector, rival)
-    return _claim(who, text, f"MSE of {NAMES[collector]} / {NAMES[rival]}", ratio, 0.0, 1.0)
+    return _claim(who, text, f"MSE of `{collector}` / `{rival}`", ratio, 0.0, 1.0)
 
 
 def _matches(results: Results) -> Iterator[Claim]:
@@ -99,15 +88,15 @@ def _matches(results: Results) -> Iterator[Claim]:
         for collector in ("saver", "saver-paper"):
             if collector in results.collectors(experiment):
                 ratio = results.ratio(experiment, collector, "safe-oracle")
-                text = f"{_where(experiment)}: {NAMES[collector]} matches the oracle ({AT_MOST})"
-                yield _claim("paper", text, f"MSE of {NAMES[collector]} / oracle", ratio, 0.0, MATCH)
+                text = f"{_where(experiment)}: `{collector}` matches `safe-oracle` ({AT_MOST})"
+                yield _claim("paper", text, f"MSE of `{collector}` / `safe-oracle`", ratio, 0.0, MATCH)
     for collector in ("saver", "saver-paper"):
         own, oracle = results.curve("tree", collector), results.curve("tree", "safe-oracle")
         late = own.episode >= EARLY
         ratios = (own.mse[0] / oracle.mse[0])[late]
         spread = ratios * np.hypot(own.mse[1] / own.mse[0], oracle.mse[1] / oracle.mse[0])[late]
         worst = int(np.argmax(ratios))
-        text = f"Tree: {NAMES[collector]} is on the oracle's curve from episode {EARLY} on ({AT_MOST})"
+        text = f"Tree: `{collector}` is on the curve of `safe-oracle` from episode {EARLY} on ({AT_MOST})"
         measured = f"largest ratio of MSEs, at {own.episode[late][worst]:.0f}"
         found = Measured(float(ratios[worst]), float(spread[worst]))
         yield _claim("paper", text, measured, found, 0.0, MATCH)
@@ -116,7 +105,7 @@ def _matches(results: Results) -> Iterator[Claim]:
 def _safety(results: Results) -> Iterator[Claim]:
     """Figure 2: the constraint. A share of runs p has standard error sqrt(p (1 - p) / runs)."""
     for who, name, promises in (
-        ("paper", f"{NAMES['saver-paper']} respects", False),
+        ("paper", "`saver-paper` respects", False),
         ("here", "the collectors behind the certificate respect", True),
     ):
         cells = [
@@ -134,7 +123,7 @@ def _safety(results: Results) -> Iterator[Claim]:
                 worst, at = Measured(p, error), cell
         delta = results.curve(*at).end("delta")
         text = f"{name} the constraint at every episode, but for delta = {delta:g}"
-        measured = f"largest share of campaigns ever below 0, of {len(cells)} cells ({at[1]} in {at[0]})"
+        measured = f"largest share of campaigns ever below 0, of {len(cells)} cells (`{at[1]}` in {at[0]})"
         yield _claim(who, text, measured, worst, 0.0, delta)
 
 
@@ -143,17 +132,19 @@ def _budgets(results: Results) -> Iterator[Claim]:
     measured = "true budget / (K alpha V_c of the baseline)"
     for experiment in ("bandit", "movielens", "gridworld"):
         for collector in ("saver", "saver-paper", "safe-oracle"):
-            text = f"{_where(experiment)}: the budget of {NAMES[collector]} ends near 0"
+            text = f"{_where(experiment)}: the budget of `{collector}` ends near 0"
             yield _claim("paper", text, measured, _left(results, experiment, collector), -NEAR, NEAR)
         for collector in ("safe-on-policy", "sepec"):
             if collector in results.collectors(experiment):
-                text = f"{_where(experiment)}: the budget of {NAMES[collector]} ends large"
+                text = f"{_where(experiment)}: the budget of `{collector}` ends large"
                 yield _claim("paper", text, measured, _left(results, experiment, collector), FAR, math.inf)
     for collector in ("saver", "saver-paper"):
         own = [_left(results, "tree", name) for name in (collector, "safe-oracle", "safe-on-policy")]
         values = [number.value for number in own]
         apart = Measured(max(values) - min(values), math.hypot(*(number.error for number in own)))
-        text = f"{_where('tree')}: budgets of {NAMES[collector]}, oracle and on-policy are almost equal"
+        text = (
+            f"{_where('tree')}: budgets of `{collector}`, `safe-oracle` and `safe-on-policy` are almost equal"
+        )
         yield _claim("paper", text, f"largest difference of {measured}", apart, 0.0, NEAR)
 
 
@@ -169,18 +160,17 @@ def _rates(results: Results) -> Iterator[Claim]:
         a, b = (results.curve(experiment, name).last() for name in ("saver", "safe-oracle"))
         K = results.curve(experiment, "saver").end("episodes")
         excess = Measured(K * (a.value - b.value), K * math.hypot(a.error, b.error))
-        text = f"{_where(experiment)}: the regret of SaVeR against its oracle is gone before 1/n"
-        yield _claim("paper", text, "K (MSE of SaVeR - MSE of the oracle)", excess, -math.inf, 0.0)
-    for rows in measurements(results.table("rates")):
-        row, budgets = rows[0], [number(row, "episodes") for row in rows]
-        safe, name = row["against"] == "safe", NAMES[row["collector"]]
+        text = f"{_where(experiment)}: the regret of `saver` against `safe-oracle` is gone before 1/n"
+        yield _claim("paper", text, "K (MSE of `saver` - MSE of `safe-oracle`)", excess, -math.inf, 0.0)
+    for rows in measurements(results.folder.read("rates")):
+        row, budgets = rows[0], [row["episodes"] for row in rows]
+        safe, name = row["against"] == "safe", f"`{row['collector']}`"
         slow = not safe or row["collector"] == "saver"
         low, high = SLOW if slow else FAST
         against = "exact safe" if safe else "unconstrained"
         text = f"{row['scenario'].capitalize()}: the regret of {name} against the {against} optimum falls as "
-        half = (number(row, "high") - number(row, "low")) / 2
-        measured = f"exponent over {budgets[0]:,.0f} to {budgets[-1]:,.0f} episodes"
-        found = Measured(number(row, "exponent"), half / 2)
+        measured = f"exponent over {budgets[0]:,} to {budgets[-1]:,} episodes"
+        found = Measured(row["exponent"], (row["high"] - row["low"]) / 4)
         yield _claim(
             "here" if safe else "paper", text + ("1/n" if slow else "n^(-3/2)"), measured, found, low, high
         )
@@ -188,7 +178,7 @@ def _rates(results: Results) -> Iterator[Claim]:
 
 def _ours(results: Results) -> Iterator[Claim]:
     """Beyond the paper."""
-    name = NAMES["saver-opt"]
+    name = "`saver-opt`"
     for experiment in ("bandit-long", "tree-long", "gridworld-long"):
         curve = results.curve(experiment, "saver-opt")
         limit = results.limit(EXPERIMENTS[experiment].scenario)
@@ -200,8 +190,8 @@ def _ours(results: Results) -> Iterator[Claim]:
         need = results.ratio(experiment, "safe-oracle", "saver-opt")
         low = 2.0 if experiment == "bandit-long" else 1.0
         fewer = "fewer than half of the episodes of" if low == 2.0 else "fewer episodes than"
-        text = f"{_where(experiment)}: {name} needs {fewer} the oracle for the same MSE"
-        yield _claim("here", text, f"MSE of the oracle / {name}", need, low, math.inf)
+        text = f"{_where(experiment)}: {name} needs {fewer} `safe-oracle` for the same MSE"
+        yield _claim("here", text, f"MSE of `safe-oracle` / {name}", need, low, math.inf)
     yield _lower(results, "here", "movielens", "saver-opt", "safe-on-policy")
 
 

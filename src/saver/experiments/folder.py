@@ -1,49 +1,31 @@
 """A folder of results: whole files, a manifest, and what was done stays done.
 
 `manifest.json` says what the folder is for, and holds a hash of every table. A step's rows are one file in
-`parts/`: what is there and as it was written is not done again. Tables are CSV with one row for each
-observation; numbers are written in full.
+`parts/`: what is there and as it was written is not done again.
 """
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import importlib.metadata
-import io
 import json
 import os
 import platform
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from saver._files import PARTIAL, replacing
 from saver.errors import InvalidData
+from saver.experiments.tables import TABLES, Cells, Row
 
-Row = dict[str, str]
 MANIFEST, PARTS, LOCK = "manifest.json", "parts", ".lock"
 ROOM = 50_000_000  # bytes that results may need
 PACKAGES = ("numpy", "scipy", "numba", "matplotlib")
-TABLES = {
-    "campaigns": "table.csv",
-    "limits": "limits.csv",
-    "designs": "designs.csv",
-    "prices": "prices.csv",
-    "rates": "rates.csv",
-    "audit": "audit.csv",
-}  # kind of step -> where its parts are gathered
-MADE = (
-    *TABLES.values(),
-    "claims.csv",
-    "audit.md",
-    "report.md",
-    "report.html",
-    "figures",
-)  # beside manifest and parts
+MADE = (*(table.file for table in TABLES.values()), "audit.md", "report.md", "report.html", "figures")
 
 
 class Folder:
@@ -123,30 +105,36 @@ class Folder:
         """Whether a step is done and its rows are as they were written."""
         return self._intact(f"{PARTS}/{part}.csv")
 
-    def keep(self, part: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Write the rows of a step."""
-        self.write(f"{PARTS}/{part}.csv", columns, rows)
+    def keep(self, part: str, kind: str, rows: Iterable[Cells]) -> None:
+        """Write the rows of a step that belong to the table of this kind."""
+        self._write(f"{PARTS}/{part}.csv", kind, rows)
 
-    def part(self, part: str) -> list[Row]:
+    def part(self, part: str, kind: str) -> list[Row]:
         """The rows of a step."""
-        return self.read(f"{PARTS}/{part}.csv")
+        return self._read(f"{PARTS}/{part}.csv", kind)
 
-    def read(self, name: str) -> list[Row]:
+    def read(self, kind: str) -> list[Row]:
         """A table of this folder, if it is as it was written."""
+        return self._read(TABLES[kind].file, kind)
+
+    def write(self, kind: str, rows: Iterable[Cells]) -> None:
+        """Write a table, whole or not at all, and remember its hash."""
+        self._write(TABLES[kind].file, kind, rows)
+
+    def holds(self, kind: str) -> bool:
+        """Whether there is such a table."""
+        return (self.path / TABLES[kind].file).exists()
+
+    def _read(self, name: str, kind: str) -> list[Row]:
         path = self.path / name
         if not path.exists():
             raise InvalidData(f"{path} is missing; run the experiment again to make it")
         if not self._intact(name):
             raise InvalidData(f"{path} was changed or damaged since it was written; run the experiment again")
-        return read_table(path)
+        return TABLES[kind].read(path)
 
-    def write(self, name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Write a table, whole or not at all, and remember its hash."""
-        buffer = io.StringIO()
-        writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows([_cell(value) for value in row] for row in rows)
-        self.write_text(name, buffer.getvalue())
+    def _write(self, name: str, kind: str, rows: Iterable[Cells]) -> None:
+        self.write_text(name, TABLES[kind].text(rows))
         content = self.manifest()
         content["digests"][name] = _digest(self.path / name)
         self._write_manifest(content)
@@ -219,34 +207,8 @@ class Folder:
         self.write_text(MANIFEST, json.dumps(content, indent=2, sort_keys=True) + "\n")
 
 
-def read_table(path: Path) -> list[Row]:
-    """A table that `Folder.write` wrote."""
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
-    except (OSError, UnicodeDecodeError, csv.Error) as cause:
-        raise InvalidData(f"{path} cannot be read: {cause}; remove it and run again") from None
-    if not rows or any(None in row or None in row.values() for row in rows):
-        raise InvalidData(f"{path} is not a whole table; remove it and run again")
-    return rows
-
-
 def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def number(row: Row, column: str) -> float:
-    """A number of a table."""
-    try:
-        return float(row[column])
-    except (KeyError, ValueError):
-        raise InvalidData(
-            f"a table has {row.get(column)!r} for {column}, which must be a number; run the experiment again"
-        ) from None
-
-
-def _cell(value: Any) -> str:
-    return repr(float(value)) if isinstance(value, float) else str(value)
 
 
 def _versions() -> dict[str, str]:

@@ -8,12 +8,13 @@ import json
 import math
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from saver.experiments import claims as claiming
 from saver.experiments.catalogue import DESIGNS, EXPERIMENTS
 from saver.experiments.claims import Claim
 from saver.experiments.results import Results
-from saver.experiments.words import CAPTIONS, CITATION, HOW, MOVIELENS, STYLE
+from saver.experiments.words import CAPTIONS, CITATION, COLLECTED, MOVIELENS, MSE, STYLE, VERDICTS
 
 Table = list[tuple[str, ...]]
 NUMBERS = (
@@ -29,7 +30,7 @@ def write_report(results: Results, figures: list[Path]) -> list[Claim]:
     folder = results.folder
     found = claiming.claims(results) if set(EXPERIMENTS) <= set(results.experiments) else []
     if found:
-        folder.write("claims.csv", claiming.COLUMNS, (claim.row() for claim in found))
+        folder.write("claims", (claim.row() for claim in found))
     pictures = {path.stem: path for path in figures if path.suffix == ".png"}
     folder.write_text("report.md", _markdown(results, found, pictures))
     folder.write_text("report.html", _html(results, found, pictures))
@@ -41,19 +42,19 @@ def claim_rows(found: Iterable[Claim]) -> Table:
     return [(c.who, c.claim, c.measured, f"{c.value:.4g} ± {c.error:.2g}", c.verdict) for c in found]
 
 
-def ends(results: Results) -> list[dict[str, str | float]]:
+def ends(results: Results) -> list[dict[str, Any]]:
     """The end of every curve, as numbers."""
-    found: list[dict[str, str | float]] = []
+    found = []
     for experiment in results.experiments:
         for collector in results.collectors(experiment):
             curve = results.curve(experiment, collector)
             last, K = curve.last(), curve.end("episodes")
-            limit = results.limit(curve.rows[0]["scenario"])
-            row: dict[str, str | float] = {
+            limit = results.limit(results.scenario(experiment))
+            row = {
                 "experiment": experiment,
                 "collector": collector,
-                "episodes": K,
-                "runs": curve.end("runs"),
+                "episodes": int(K),
+                "runs": int(curve.end("runs")),
                 "k_mse": K * last.value,
                 "k_mse_se": K * last.error,
                 "over_limit": K * last.value / limit if limit > 0 else math.nan,
@@ -66,43 +67,54 @@ def ends(results: Results) -> list[dict[str, str | float]]:
     return found
 
 
-def number_rows(results: Results) -> Table:
+def number_rows(numbers: list[dict[str, Any]]) -> Table:
     """The same in words; too few runs say nothing about the plain error."""
     return [
         (
-            str(row["experiment"]),
-            str(row["collector"]),
-            f"{row['runs']:.0f}",
+            row["experiment"],
+            row["collector"],
+            f"{row['runs']}",
             f"{row['k_mse']:.4g} ± {row['k_mse_se']:.1g}",
             _number(row["over_limit"], ".4g"),
             f"{row['plain']:.3f} ± {row['plain_se']:.2g}" if _many(row) else "-",
             f"{row['baseline_share']:.1%}",
             f"{row['violation_rate']:.2%}",
         )
-        for row in ends(results)
+        for row in numbers
     ]
 
 
-def _many(row: dict[str, str | float]) -> bool:
-    return float(row["runs"]) >= ENOUGH and not math.isnan(float(row["plain"]))
+def _many(row: dict[str, Any]) -> bool:
+    return row["runs"] >= ENOUGH and not math.isnan(row["plain"])
 
 
-def _number(value: str | float, form: str) -> str:
-    return "-" if math.isnan(float(value)) else format(float(value), form)
+def _number(value: float, form: str) -> str:
+    return "-" if math.isnan(value) else format(value, form)
 
 
 def _sections(results: Results, pictures: dict[str, Path]) -> list[tuple[str, str, list[str]]]:
     """(title, text, figures) of each part of the report that has any."""
+    single = results.experiments
     parts = [
         ("The paper's figures", CAPTIONS["paper"], ["paper"]),
         ("In the long run", CAPTIONS["long"], ["long"]),
         ("Where behaviours go", CAPTIONS["designs"], [f"design-{name}" for name in DESIGNS]),
         ("How fast the regret falls", CAPTIONS["regret"], ["regret"]),
         ("What safety costs", CAPTIONS["price"], ["price"]),
-        ("Each experiment", CAPTIONS["each"], results.experiments),
+        ("Each experiment" if len(results.experiments) > 1 else "Campaigns", CAPTIONS["each"], single),
     ]
     kept = [(title, text, [name for name in names if name in pictures]) for title, text, names in parts]
     return [part for part in kept if part[2]]
+
+
+def _how(results: Results, found: list[Claim]) -> list[str]:
+    """What one must know to read the report: a line for each collector that was run, and for the numbers."""
+    run = dict.fromkeys(c for experiment in results.experiments for c in results.collectors(experiment))
+    lines = [COLLECTED[name] for name in run if name in COLLECTED]
+    first = results.experiments[0]
+    if any(results.curve(first, name).conditional for name in results.collectors(first)):
+        lines.append(MSE)
+    return [*lines, VERDICTS] if found else lines
 
 
 def _remark(results: Results) -> str:
@@ -111,12 +123,12 @@ def _remark(results: Results) -> str:
 
 
 def _markdown(results: Results, found: list[Claim], pictures: dict[str, Path]) -> str:
-    lines = [f"# {_title(results)}", "", HOW, ""]
+    lines = [f"# {_title(results)}", "", *(f"- {line}" for line in _how(results, found)), ""]
     if found:
         lines += ["## Claims", "", *_markdown_table(CLAIMS, claim_rows(found)), "", _remark(results), ""]
     for title, text, names in _sections(results, pictures):
         lines += [f"## {title}", "", text, "", *[f"![{name}](figures/{name}.png)" for name in names], ""]
-    lines += ["## Numbers at the end", "", *_markdown_table(NUMBERS, number_rows(results)), ""]
+    lines += ["## Numbers at the end", "", *_markdown_table(NUMBERS, number_rows(ends(results))), ""]
     lines += ["## Settings", "", "```json", _settings(results), "```", ""]
     lines += ["## How to cite", "", "The paper:", "", "```bibtex", CITATION, "```", ""]
     return "\n".join(lines)
@@ -128,7 +140,8 @@ def _markdown_table(head: tuple[str, ...], rows: Table) -> list[str]:
 
 def _html(results: Results, found: list[Claim], pictures: dict[str, Path]) -> str:
     title = html.escape(_title(results))
-    body = [f"<h1>{title}</h1><p>{_marked(HOW)}</p>"]
+    points = "".join(f"<li>{_marked(line)}</li>" for line in _how(results, found))
+    body = [f"<h1>{title}</h1><ul>{points}</ul>"]
     if found:
         body.append(
             f"<h2>Claims</h2>{_html_table(CLAIMS, claim_rows(found))}<p>{_marked(_remark(results))}</p>"
@@ -136,20 +149,24 @@ def _html(results: Results, found: list[Claim], pictures: dict[str, Path]) -> st
     for heading, text, names in _sections(results, pictures):
         shown = "".join(_image(name, pictures[name]) for name in names)
         body.append(f"<h2>{heading}</h2><figure>{shown}<figcaption>{_marked(text)}</figcaption></figure>")
-    body.append(f"<h2>Numbers at the end</h2>{_html_table(NUMBERS, number_rows(results))}")
+    body.append(f"<h2>Numbers at the end</h2>{_html_table(NUMBERS, number_rows(ends(results)))}")
     body.append(f"<h2>Settings</h2><pre>{html.escape(_settings(results))}</pre>")
     body.append(f"<h2>How to cite</h2><p>The paper:</p><pre>{html.escape(CITATION)}</pre>")
-    head = f'<meta charset="utf-8"><title>{title}</title><style>{STYLE}</style>'
+    head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+    head += f"<title>{title}</title><style>{STYLE}</style>"
     return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(body)}</body></html>\n'
 
 
 def _html_table(head: tuple[str, ...], rows: Table) -> str:
+    """A table; each cell carries its column's name, which a narrow screen shows in the place of heads."""
     top = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
-    body = "".join(
-        "<tr>" + "".join(f'<td class="{cell.split()[0]}">{_marked(cell)}</td>' for cell in row) + "</tr>"
-        for row in rows
-    )
-    return f"<table><tr>{top}</tr>{body}</table>"
+    body = "".join(f"<tr>{''.join(map(_html_cell, head, row))}</tr>" for row in rows)
+    return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _html_cell(name: str, cell: str) -> str:
+    kind = cell.split(maxsplit=1)[0]
+    return f'<td class="{kind}" data-name="{html.escape(name)}"><span>{_marked(cell)}</span></td>'
 
 
 def _image(name: str, path: Path) -> str:
@@ -158,8 +175,8 @@ def _image(name: str, path: Path) -> str:
 
 
 def _marked(text: str) -> str:
-    """For HTML, with `code` marked."""
-    pieces = html.escape(text, quote=False).split("`")
+    """For HTML, with `code` marked and numbers kept with their errors."""
+    pieces = html.escape(text, quote=False).replace(" ± ", "&nbsp;±&nbsp;").split("`")
     return "".join(f"<code>{piece}</code>" if i % 2 else piece for i, piece in enumerate(pieces))
 
 

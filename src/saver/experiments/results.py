@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from saver.errors import InvalidData
-from saver.experiments.folder import TABLES, Folder, Row, number
+from saver.experiments.folder import Folder
+from saver.experiments.tables import Row
 from saver.problem.checks import Floats
 
 
@@ -29,7 +30,7 @@ class Curve:
 
     def column(self, name: str) -> Floats:
         """A column as numbers."""
-        return np.array([number(row, name) for row in self.rows])
+        return np.array([float(row[name]) for row in self.rows])
 
     @cached_property
     def episode(self) -> Floats:
@@ -55,7 +56,7 @@ class Curve:
 
     def end(self, name: str) -> float:
         """A column's last entry."""
-        return number(self.rows[-1], name)
+        return float(self.rows[-1][name])
 
 
 class Results:
@@ -64,17 +65,9 @@ class Results:
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
         self._curves: dict[tuple[str, str], list[Row]] = {}
-        for row in self.table("campaigns"):
+        for row in folder.read("campaigns"):
             self._curves.setdefault((row["experiment"], row["collector"]), []).append(row)
-        self._limits = self.table("limits")
-
-    def table(self, kind: str) -> list[Row]:
-        """The rows of one kind of step."""
-        return self.folder.read(TABLES[kind])
-
-    def has(self, kind: str) -> bool:
-        """Whether there are any."""
-        return (self.folder.path / TABLES[kind]).exists()
+        self._limits = folder.read("limits")
 
     @property
     def experiments(self) -> list[str]:
@@ -84,6 +77,10 @@ class Results:
     def collectors(self, experiment: str) -> list[str]:
         """Those of one experiment."""
         return [collector for name, collector in self._curves if name == experiment]
+
+    def scenario(self, experiment: str) -> str:
+        """What it was run on."""
+        return str(self.curve(experiment, self.collectors(experiment)[0]).rows[0]["scenario"])
 
     def curve(self, experiment: str, collector: str) -> Curve:
         """One of them."""
@@ -96,7 +93,7 @@ class Results:
         """The limit of a design."""
         for row in self._limits:
             if row["scenario"] == scenario and row["design"] == design:
-                return number(row, "limit")
+                return float(row["limit"])
         raise InvalidData(f"{self.folder.path} has no limit of {design!r} for {scenario}; run it again")
 
     def ratio(self, experiment: str, one: str, other: str) -> Measured:

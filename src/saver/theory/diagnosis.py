@@ -59,11 +59,11 @@ class Diagnosis:
     verdict: Verdict
     notes: tuple[str, ...]
 
-    def report(self) -> str:
-        """Everything, in words and numbers."""
+    def report(self, width: int = 110) -> str:
+        """Everything, in words and numbers, in lines of at most `width` characters where words allow it."""
         from saver.theory.report import report
 
-        return report(self)
+        return report(self, min(width, 110))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, fit for JSON: None stands for NaN, {"not defined, because": ...} for `Undefined`."""
@@ -157,7 +157,7 @@ def _ways(
         "unconstrained": forecast.way(free.policy, goal, safe=False),
     }
     if not isinstance(safe, Undefined):
-        ways["safe on-policy"] = forecast.way(problem.target, goal, safe=True, drawn=True)
+        ways["safe-on-policy"] = forecast.way(problem.target, goal, safe=True, drawn=True)
         ways["paper"] = forecast.way(design, goal, safe=True)
         ways["exact"] = forecast.way(safe.policy, goal, safe=True)
     return ways, wanted

@@ -41,7 +41,7 @@ class Way:
     baseline_share: float
     limit: Number
     at_budget: Number
-    certificate: float
+    certificate: int
     episodes: Number
 
 
@@ -72,7 +72,7 @@ class Forecast:
             share,
             self._in_the_long_run(d, share),
             self._error(d, K, spent, drawn),
-            float(math.ceil(max(0.0, spent - share * K) - 1e-6)),
+            math.ceil(max(0.0, spent - share * K) - 1e-6),
             Undefined("no standard error was asked for"),
         )
         return way if stderr is None else replace(way, episodes=self._needed(d, spending, drawn, stderr))
@@ -127,7 +127,7 @@ class Forecast:
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if reached(middle) else (middle, high)
-        return float(high)
+        return high
 
 
 class Spending:

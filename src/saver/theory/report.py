@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from saver.theory.diagnosis import Diagnosis
 
 STATES = 20  # shown one by one up to this number
-WIDE = 110
+WAYS = ("K * MSE", "at budget", "baseline", "certificate", "episodes", "safe")  # columns of the ways
+SIZES = (10, 11, 10, 13, 12)
 
 
-def report(d: Diagnosis) -> str:
+def report(d: Diagnosis, width: int) -> str:
     """The whole report."""
     lines = [
         f"{d.scenario}: {d.episodes} episodes, n = {d.samples} samples",
@@ -27,25 +28,39 @@ def report(d: Diagnosis) -> str:
         *[f"  change {remedy}" for remedy in d.verdict.remedies],
         *[f"  note: {note}" for note in d.notes],
         "",
-        *_ways(d),
+        *_ways(d, width),
         "",
         *_theory(d),
     ]
-    wrapped = [
-        textwrap.fill(line, WIDE, subsequent_indent="    " + " " * (len(line) - len(line.lstrip())))
-        if len(line) > WIDE
-        else line
-        for line in lines
-    ]
-    return "\n".join(wrapped) + "\n"
+    return "\n".join(_wrapped(line, width) for line in lines) + "\n"
 
 
-def _ways(d: Diagnosis) -> list[str]:
-    rows = [
-        f"{name:<16}{_cell(way.limit):>10}{_cell(way.at_budget):>11}{way.baseline_share:>10.1%}"
-        f"{way.certificate:>13,.0f}{_whole(way.episodes):>12}  {'yes' if way.safe else 'no'}"
+def _wrapped(line: str, width: int) -> str:
+    if len(line) <= width:
+        return line
+    indent = "    " + " " * (len(line) - len(line.lstrip()))
+    return textwrap.fill(
+        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _ways(d: Diagnosis, width: int) -> list[str]:
+    cells = {
+        name: (
+            _cell(way.limit), _cell(way.at_budget), f"{way.baseline_share:.1%}", f"{way.certificate:,}",
+            _whole(way.episodes), "yes" if way.safe else "no",
+        )
         for name, way in d.ways.items()
+    }  # fmt: skip
+    rows = ["way".ljust(16) + "".join(map(str.rjust, WAYS[:-1], SIZES)) + f"  {WAYS[-1]}"]
+    rows += [
+        name.ljust(16) + "".join(map(str.rjust, c[:-1], SIZES)) + f"  {c[-1]}" for name, c in cells.items()
     ]
+    if max(map(len, rows)) > width:
+        rows = [
+            f"{name}: {', '.join(f'{what} {cell}' for what, cell in zip(WAYS, c, strict=True))}"
+            for name, c in cells.items()
+        ]
     missing = {
         f"  {name}: {number}"
         for name, way in d.ways.items()
@@ -55,7 +70,6 @@ def _ways(d: Diagnosis) -> list[str]:
     goal = "" if isinstance(d.stderr, Undefined) else f"; episodes for a standard error of {d.stderr:.4g}"
     return [
         f"Predicted in the long run and at this budget{goal}:",
-        "way".ljust(16) + "   K * MSE  at budget  baseline  certificate    episodes  safe",
         *rows,
         *sorted(missing),
         _line("price of safety", d.price),

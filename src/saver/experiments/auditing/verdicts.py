@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from saver.experiments.audit.count import ERROR, LEVEL, Group
+from saver.experiments.auditing.count import LEVEL
+from saver.experiments.auditing.judge import ERROR, Group
 
 CELLS = (
     "group", "collector", "delta", "worlds", "campaigns", "broken", "at most", "by chance", "covered", "bias",

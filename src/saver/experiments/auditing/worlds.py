@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -118,18 +120,6 @@ def _baseline(rng: np.random.Generator, mdp: Mdp, mean: Floats, poor: bool) -> F
     return policy
 
 
-def hostile_worlds() -> dict[str, Scenario]:
-    """Built against the algorithm; every one keeps its promises, so the certificate must hold."""
-    return {
-        "unsafe looks good": _unsafe_looks_good(),
-        "rare disasters": _with_constraint(find_scenario("bandit"), Bernoulli(_capped(0.995))),
-        "coins, alpha .05": _with_constraint(find_scenario("tree", alpha=0.05), None),
-        "noise x 10": _noisier(find_scenario("bandit")),
-        "tiny alpha": find_scenario("gridworld", alpha=0.02),
-        "nothing to spare": find_scenario("tree", alpha=0.01, delta=0.01),
-    }
-
-
 def _unsafe_looks_good() -> Scenario:
     """What earns nothing of the constraint is what the target needs most, and seems certain at first."""
     mean = np.array([[0.5, 0.9, 0.0, 0.0]])
@@ -165,20 +155,56 @@ def _with_constraint(scenario: Scenario, law: Law | None) -> Scenario:
     return Scenario(scenario.name, world, problem, scenario.episodes)
 
 
-def _noisier(scenario: Scenario) -> Scenario:
+def _rare_disasters() -> Scenario:
+    return _with_constraint(find_scenario("bandit"), Bernoulli(_capped(0.995)))
+
+
+def _coins() -> Scenario:
+    return _with_constraint(find_scenario("tree", alpha=0.05), None)
+
+
+def _noisier() -> Scenario:
+    scenario = find_scenario("bandit")
     world = dataclasses.replace(scenario.world, constraint=Gaussian(scenario.world.constraint.mean, 1.0))
     problem = dataclasses.replace(scenario.problem, constraint=SubGaussian(1.0))
     return Scenario(scenario.name, world, problem, scenario.episodes)
 
 
-def describe(scenario: Scenario) -> dict[str, Any]:
-    """What a row of the audit says about its world."""
-    problem = scenario.problem
-    return {
-        "world": scenario.name,
-        "states": problem.mdp.states,
-        "law": type(scenario.world.constraint).__name__,
-        "alpha": problem.alpha,
-        "delta": problem.delta,
-        "episodes": scenario.episodes,
-    }
+HOSTILE: dict[str, Callable[[], Scenario]] = {
+    "unsafe looks good": _unsafe_looks_good,
+    "rare disasters": _rare_disasters,
+    "coins, alpha .05": _coins,
+    "noise x 10": _noisier,
+    "tiny alpha": partial(find_scenario, "gridworld", alpha=0.02),
+    "nothing to spare": partial(find_scenario, "tree", alpha=0.01, delta=0.01),
+}  # built against the algorithm; every one keeps its promises, so the certificate must hold
+
+
+@dataclass(frozen=True)
+class Place:
+    """A world by name: `family` is scenario, random (then `name` is its shape) or hostile."""
+
+    family: str
+    name: str
+    number: int = 0
+    seed: int = 0
+
+    def make(self) -> Scenario:
+        """The world and what is asked in it."""
+        if self.family == "random":
+            return random_world(self.name, self.number, self.seed)
+        return HOSTILE[self.name]() if self.family == "hostile" else find_scenario(self.name)
+
+    @property
+    def group(self) -> str:
+        """What it is counted with."""
+        if self.family == "scenario":
+            return "scenarios"
+        return f"random {self.name}" if self.family == "random" else f"hostile: {self.name}"
+
+
+def describe(scenario: Scenario, episodes: int | None = None) -> tuple[str, int, str, float, float, int]:
+    """What a row of the audit says about its world: name, states, law, alpha, delta, episodes."""
+    problem, law = scenario.problem, type(scenario.world.constraint).__name__
+    K = scenario.episodes if episodes is None else episodes
+    return scenario.name, problem.mdp.states, law, problem.alpha, problem.delta, K

@@ -8,39 +8,56 @@ from typing import Any
 
 import numpy as np
 
-from saver.experiments.figures.style import GREY, PAGE, figure, save
-from saver.experiments.folder import Row, number
+from saver.figures.marks import mark_axis
+from saver.figures.style import GREY, PAGE, figure, save
 from saver.problem.checks import Floats
 
 SHOWN = {
     "target": "target",
-    "tree": "optimal (the paper's)",
-    "dag by step": "the paper's",
-    "exact": "exact, unconstrained",
+    "tree": "tree (the paper's)",
+    "dag by step": "dag by step (the paper's)",
+    "exact": "exact (no constraint)",
     "exact safe": "exact safe",
 }
 BLUE = "#0072B2"
 ORANGE = "#D55E00"
 BARS = 60  # pairs that a bar chart shows
+NAMED, LEAST = 2, 0.1  # levels of a tree whose edges are named, and from which share on
+TREE = (
+    ("blue, to the left: action 0, quiet and safe", BLUE),
+    ("orange, to the right: action 1, noisy and unsafe", ORANGE),
+    (
+        "width of an edge: the share of episodes that take it; the numbers say it on the first "
+        f"{NAMED} steps, from {LEAST:.0%} on",
+        "black",
+    ),
+)
+GRID = (
+    ("number and shade of a cell: its expected visits in an episode, which starts at the top left", "black"),
+    ("arrow: a direction that is taken there, the longer the more often", "black"),
+)
 
 
-def draw_design(rows: list[Row], scenario: str, path: Path) -> Path:
+def draw_designs(tables: dict[str, Floats], scenario: str, path: Path) -> Path:
     """One picture of the designs of a scenario, in the format that the path's ending names."""
-    return designs_picture(rows, scenario, path.parent, path.stem, (path.suffix.lstrip(".") or "png",))[0]
+    return designs_picture(tables, scenario, path.parent, path.stem, (path.suffix.lstrip(".") or "png",))[0]
 
 
 def designs_picture(
-    rows: list[Row], scenario: str, folder: Path, name: str, kinds: tuple[str, ...] = ("png", "pdf")
+    designs: dict[str, Floats],
+    scenario: str,
+    folder: Path,
+    name: str,
+    kinds: tuple[str, ...] = ("png", "pdf"),
 ) -> list[Path]:
-    """The designs side by side."""
-    there = {row["design"] for row in rows}
-    wanted = [label for label in SHOWN if label in there and not (label == "exact" and "tree" in there)]
-    tables = {label: _visits(rows, label) for label in wanted}
+    """Designs side by side: name -> expected visits in an episode, [S, A]."""
+    wanted = [label for label in SHOWN if label in designs and not (label == "exact" and "tree" in designs)]
+    tables = {label: designs[label] for label in wanted}
     states, actions = next(iter(tables.values())).shape
     tree = states > 1 and actions == 2 and (states + 1) & states == 0 and scenario == "tree"
     side = math.isqrt(states)
     grid = scenario == "gridworld" and side * side == states and actions == 4
-    with figure(1, len(tables), PAGE, 2.5 if tree or grid else 2.4) as (made, axes):
+    with figure(1, len(tables), PAGE, 2.7 if tree else 2.3 if grid else 2.4) as (made, axes):
         top = max(float(table.max()) for table in tables.values())
         for place, (label, table) in zip(axes[0], tables.items(), strict=True):
             if tree:
@@ -50,29 +67,23 @@ def designs_picture(
             else:
                 _bars(place, table, top)
             place.set_title(SHOWN[label])
-        if tree:
-            for text, colour, x in (
-                ("action 0: quiet, safe", BLUE, 0.0),
-                ("action 1: noisy, unsafe", ORANGE, 0.5),
-            ):
-                axes[0, 0].text(x, -0.06, text, color=colour, fontsize=6, transform=axes[0, 0].transAxes)
-        if not (tree or grid):
+        if tree or grid:
+            _explain(made, TREE if tree else GRID)
+        else:
             axes[0, 0].set_ylabel("expected visits in an episode")
         return save(made, folder, name, kinds)
 
 
-def _visits(rows: list[Row], label: str) -> Floats:
-    """[S, A]."""
-    chosen = [row for row in rows if row["design"] == label]
-    cells = np.array([[number(row, "state"), number(row, "action"), number(row, "visits")] for row in chosen])
-    table = np.zeros((int(cells[:, 0].max()) + 1, int(cells[:, 1].max()) + 1))
-    table[cells[:, 0].astype(int), cells[:, 1].astype(int)] = cells[:, 2]
-    return table
+def _explain(made: Any, signs: tuple[tuple[str, str], ...]) -> None:
+    """Below the pictures: each text in its colour."""
+    step = 0.055
+    made.get_layout_engine().set(rect=(0.0, step * len(signs), 1.0, 1.0 - step * len(signs)))
+    for i, (text, colour) in enumerate(signs):
+        made.text(0.02, step * (len(signs) - i - 0.6), text, color=colour, fontsize=6, va="center")
 
 
 def _tree(axes: Any, table: Floats) -> None:
     """Every action an edge, as wide as it is often taken; the number is the share of episodes."""
-    depth = int(math.log2(len(table) + 1))
     for s in range(len(table)):
         level = int(math.log2(s + 1))
         x, y = (s + 1 - 2**level + 0.5) / 2**level, -float(level)
@@ -82,7 +93,7 @@ def _tree(axes: Any, table: Floats) -> None:
             share = float(table[s, a])
             colour = BLUE if a == 0 else ORANGE
             axes.plot([x, x2], [y, y - 1], color=colour, lw=0.3 + 7 * share, solid_capstyle="butt", zorder=1)
-            if share >= 0.1 and level < depth - 2:
+            if share >= LEAST and level < NAMED:
                 axes.annotate(
                     f"{share:.0%}", ((x + x2) / 2, y - 0.5), (-4 if a == 0 else 4, 2), fontsize=6,
                     textcoords="offset points", ha="right" if a == 0 else "left", va="center", color=colour,
@@ -136,3 +147,4 @@ def _bars(axes: Any, table: Floats, top: float) -> None:
     axes.set_xticks(np.arange(len(chosen))[::step], labels=names[::step])
     axes.set_xlabel("action" if len(table) == 1 else "state,action")
     axes.set_ylim(0, top * 1.05)
+    mark_axis(axes.yaxis, 6)

@@ -1,0 +1,143 @@
+"""What the audit counts: every collector that promises safety, in every world, as steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from saver._files import sources
+from saver.collect import COLLECTORS
+from saver.engine import simulate
+from saver.engine.runs import VIOLATED
+from saver.experiments.auditing.delayed import CORRELATED, MANNERS, delayed_campaign
+from saver.experiments.auditing.worlds import HOSTILE, SHAPES, Place, describe
+from saver.experiments.steps import Plan, Step
+from saver.experiments.work import Tick, named_seed
+from saver.problem import Scenario
+from saver.scenarios import SCENARIOS
+
+LEVEL = 0.95  # of the intervals
+PROMISING = tuple(name for name, recipe in COLLECTORS.items() if recipe.promises)
+DELAYED = Place("hostile", "noise x 10")  # where trials are late
+LATE = 300  # episodes there
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is drawn: worlds of each shape, runs of each world, runs of scenarios and of delayed ones."""
+
+    worlds: dict[str, int]
+    runs: dict[str, int]
+    heavy: dict[str, int]  # runs for collectors that plan by the exact design, where that is slow
+    scenarios: dict[str, int]
+    delayed: int
+
+
+AUDITS = {
+    "quick": Size(
+        {"bandit": 12, "tree": 6, "graph": 6},
+        {"bandit": 40, "tree": 20, "graph": 10},
+        {"bandit": 40, "tree": 10, "graph": 2},
+        {"bandit": 100, "movielens": 40, "tree": 40, "gridworld": 8, "intractable": 100},
+        4,
+    ),
+    "full": Size(
+        {"bandit": 120, "tree": 60, "graph": 60},
+        {"bandit": 80, "tree": 80, "graph": 60},
+        {"bandit": 80, "tree": 40, "graph": 6},
+        {"bandit": 2000, "movielens": 1000, "tree": 1000, "gridworld": 100, "intractable": 2000},
+        60,
+    ),
+}
+
+
+def plan_audit(level: str = "quick", seed: int = 0, jobs: int | None = None) -> Plan:
+    """Every step of the audit."""
+    settings = {"command": "audit", "level": level, "seed": seed, "sources": sources()}
+    size = AUDITS[level]
+    places = [(Place("scenario", name), size.scenarios[name], size.scenarios[name]) for name in SCENARIOS]
+    places += [
+        (Place("random", shape, i, seed), size.runs[shape], size.heavy[shape])
+        for shape in SHAPES
+        for i in range(size.worlds[shape])
+    ]
+    for name in HOSTILE:
+        place = Place("hostile", name)
+        few = size.scenarios["gridworld" if place.make().name == "gridworld" else "tree"]
+        places.append((place, few, few))
+    steps = [_world_step(place, runs, heavy, seed, jobs) for place, runs, heavy in places]
+    return Plan(settings, [*steps, *(_delayed_step(manner, size.delayed, seed) for manner in MANNERS)])
+
+
+def collectors_for(scenario: Scenario) -> tuple[str, ...]:
+    """Those that promise safety and can run here."""
+    bandit = scenario.problem.mdp.states == 1
+    return tuple(name for name in PROMISING if bandit or COLLECTORS[name].design != "sepec")
+
+
+def _world_step(place: Place, runs: int, heavy: int, seed: int, threads: int | None) -> Step:
+    """All collectors in one world."""
+    scenario = place.make()
+    counts = {
+        name: heavy if COLLECTORS[name].design == "exact" else runs for name in collectors_for(scenario)
+    }
+    weight = float(sum(counts.values()) * scenario.episodes * scenario.problem.mdp.horizon)
+    name = f"{place.group}.{scenario.name}".replace(" ", "-").replace(":", "")
+    given = {"place": place, "counts": counts, "seed": seed, "threads": threads}
+    return Step(name, "audit", weight, world_rows, given)
+
+
+def world_rows(
+    place: Place, counts: dict[str, int], seed: int, threads: int | None, tick: Tick
+) -> Iterator[tuple[Any, ...]]:
+    """A row for each collector: how often it broke its promise, missed with its interval, and by how much."""
+    scenario = place.make()
+    for name, count in counts.items():
+        found = simulate(
+            scenario,
+            name,
+            runs=count,
+            seed=named_seed(seed, "audit", place.group, scenario.name, name),
+            checkpoints=[],
+            threads=threads,
+        )
+        broken = int(np.sum(found.worst_budget < -VIOLATED * found.baseline_value))
+        bounded = np.isfinite(found.stderr[:, -1])
+        low, high = found.interval(LEVEL)
+        inside = (low[:, -1] <= found.true_value) & (found.true_value <= high[:, -1]) & bounded
+        error = found.estimates[bounded, -1] - found.true_value
+        spread = error.std(ddof=1) / math.sqrt(len(error)) if len(error) > 1 else math.nan
+        unused = found.ledger[:, -1].mean() / (scenario.episodes * scenario.problem.required or 1.0)
+        yield (
+            place.group, *describe(scenario), name, count, broken, float(found.worst_budget.min()),
+            int(inside.sum()), int(bounded.sum()),
+            float(error.mean()) if len(error) else math.nan, spread,
+            float(found.baseline_share[:, -1].mean()), float(unused),
+        )  # fmt: skip
+        tick(1.0 / len(counts))
+
+
+def _delayed_step(manner: str, runs: int, seed: int) -> Step:
+    """Thirty trials out at once."""
+    given = {"manner": manner, "runs": runs, "seed": seed}
+    return Step(f"delayed.{manner.replace(' ', '-')}", "audit", runs * 1e6, delayed_rows, given)
+
+
+def delayed_rows(manner: str, runs: int, seed: int, tick: Tick) -> Iterator[tuple[Any, ...]]:
+    """A row for each of two collectors whose trials come back in this manner."""
+    group = f"thirty out: {manner}" if manner != CORRELATED else "rewards that follow constraints"
+    scenario = DELAYED.make()
+    for name in ("saver", "saver-opt"):
+        seeds = [named_seed(seed, "delayed", manner, name, str(r)) for r in range(runs)]
+        found = [delayed_campaign(scenario, name, LATE, manner, own) for own in seeds]
+        worst, share = np.array(found).T
+        broken = int(np.sum(worst < -VIOLATED * scenario.problem.baseline_value))
+        yield (
+            group, *describe(scenario, LATE), name, runs, broken, float(worst.min()), 0, 0,
+            math.nan, math.nan, float(share.mean()), math.nan,
+        )  # fmt: skip
+        tick(0.5)
