@@ -92,7 +92,7 @@ def _follow(setup: Setup, policy: Policy, counts: Floats, first: Bools | None) -
         rows = np.zeros(policy.rows.shape, dtype=bool)
     else:
         rows = first[grid.state] if policy.by_step else first
-    chosen = follow_design(policy.rows, counts, rows, setup.ahead)
+    chosen = follow_design(policy.rows, counts + setup.offsets[policy.by_step], rows)
     return grid.choices(policy.by_step, chosen).rows, policy.by_step
 
 
@@ -151,7 +151,7 @@ def come_first(setup: Setup, state: State) -> Bools:
     without a second one the estimate has no standard error.
     """
     enough = 1 if 2 * (state.asked + 1) <= setup.episodes else 2
-    first: Bools = setup.designer.needed & (state.sums.rewards.counts < enough)
+    first: Bools = (setup.designer.needed <= enough) & (state.sums.rewards.counts < enough)
     for trial in state.out.values():
         first &= setup.stage.play(trial.follows).weights == 0
     return first

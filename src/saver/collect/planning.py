@@ -17,7 +17,7 @@ from saver.design.sepec import with_side_information, without_side_information
 from saver.errors import InvalidPolicy, InvalidProblem
 from saver.problem import checks, weights
 from saver.problem.bellman import by_step
-from saver.problem.checks import Bools, Floats
+from saver.problem.checks import Floats, Ints
 from saver.problem.statement import Problem
 from saver.safety.widths import paper_lower, paper_width
 
@@ -137,8 +137,11 @@ class Designer:
         return with_side_information(target, moment, mean[0], required, allowed)[None]
 
 
-def needed_pairs(c: Floats, episodes: int) -> Bools:
-    """Pairs that must be seen: all with weight but the lightest, which together cannot move the answer.
+def needed_pairs(c: Floats, episodes: int) -> Ints:
+    """From which half of a campaign on a pair must be seen, [S, A]: 1, 2, or 3 for never.
+
+    From the first on all with weight but the lightest, which together cannot move the answer; from the second
+    on those too, because no interval is bounded while a pair with weight is unseen.
 
     If rewards vary by sigma, the error of K episodes is about sigma sqrt(sum c / K), and pairs of total
     weight w that are never seen leave a bias of about sigma w. Left out are the lightest for which
@@ -146,8 +149,8 @@ def needed_pairs(c: Floats, episodes: int) -> Bools:
     """
     order = np.argsort(c, axis=None, kind="stable")
     light = np.cumsum(c.ravel()[order]) ** 2 <= NEGLIGIBLE * c.sum() / episodes
-    needed: Bools = c > 0
-    needed.ravel()[order[light]] = False
+    needed = np.where(c > 0, 1, 3)
+    needed.ravel()[order[light]] = np.where(c.ravel()[order[light]] > 0, 2, 3)
     return needed
 
 

@@ -39,6 +39,7 @@ class Setup:
         self.designer = Designer(problem, self.collector, self.episodes)
         self.ledgers = self._ledgers()
         self.baseline = self.stage.grid.policy(problem.baseline)
+        self.offsets = {by_step: self.ahead(by_step) for by_step in (False, True)}
         self.stream = np.random.Generator(np.random.PCG64(0))  # set to a state before every use
 
     def _ledgers(self) -> dict[str, Ledger]:
@@ -57,10 +58,22 @@ class Setup:
         """The collector's gate, a function of (ledger, book, play), or None."""
         return GATES.get(self.collector.gate)
 
-    @property
-    def ahead(self) -> float:
-        """How many visits the tracker looks ahead: one, and none where it is the paper's."""
-        return 0.0 if self.collector.track == "all" else 1.0
+    def ahead(self, by_step: bool) -> Floats:
+        """What the tracker adds to the visits of each row, by node or by state, [n, A].
+
+        Nothing where it is the paper's, and 1 where a model is deterministic. Where paths are random most
+        nodes are met a few times only, and 1 would give the first visit of every node to its likeliest
+        action. Times (k + e) / b(a), k = 0, 1, ..., with exponential e, come first for action a with
+        probability b(a): so each node has an e of its own for each action, drawn once and always the same.
+        """
+        mdp = self.problem.mdp
+        rows = len(self.stage.nodes.state) if by_step else mdp.states
+        if self.collector.track == "all":
+            return np.zeros((rows, mdp.actions))
+        if self.stage.deterministic:
+            return np.ones((rows, mdp.actions))
+        found: Floats = np.random.default_rng(int(by_step)).exponential(size=(rows, mdp.actions))
+        return found
 
     @property
     def explorations(self) -> int:

@@ -7,18 +7,18 @@ import numpy as np
 from saver.problem.checks import Bools, Floats, Ints
 
 
-def follow_design(design: Floats, counts: Floats, first: Bools, ahead: float = 1.0) -> Ints:
-    """In every row argmax_a b(a|s) / (T(s,a) + ahead), [n]; ties go to the lowest index.
+def follow_design(design: Floats, counts: Floats, first: Bools) -> Ints:
+    """In every row argmax_a b(a|s) / T(s,a), [n]; ties go to the lowest index.
 
-    With `ahead` 1 a row is as it would be after one more visit, so that the design is followed from the first
-    visit on. With 0, the paper's, every action that the design may take goes first once: where a row is met
-    seldom, that is most of a campaign.
+    T counts visits, and what `Setup.ahead` adds to them, so that a design is followed from the first visit
+    on. Without that, as in the paper, every action that the design may take goes first once: where a row is
+    met seldom, that is most of a campaign.
 
     A pair in `first` goes before all others: one that has weight and was never sampled would leave a bias for
     ever if the design gave it nothing. All three are [n, A].
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        score = np.where(design > 0, design / (counts + ahead), 0.0)
+        score = np.where(design > 0, design / counts, 0.0)
     score = np.where(first, np.inf, score)
     choice: Ints = np.argmax(score, axis=-1)
     return choice

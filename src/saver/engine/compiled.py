@@ -155,7 +155,7 @@ class Worker:
             tracker.T[begin:] = run.node_visits
         else:
             np.add.at(tracker.T, begin + nodes.state, run.node_visits)
-        tracker.T[:] += s.rules.ahead
+        tracker.T[begin:] += s.setup.offsets[by_node]
         run.now.by_node, run.now.planned = by_node, 1
         states = nodes.state if by_node else s.scene.every
         rate_all(tracker, begin, states, run.now.enough, s.scene.pairs, run.seen)

@@ -57,7 +57,9 @@ def begin(scene: Any, rules: Any, run: Any) -> None:
     now = run.now
     run.cells.fill(0)
     run.seen.fill(0.0)
-    run.tracker.T.fill(rules.ahead)
+    for i in range(len(rules.ahead)):
+        for a in range(rules.ahead.shape[1]):
+            run.tracker.T[i, a] = rules.ahead[i, a]
     run.node_visits.fill(0.0)
     for zeros in (run.visited, run.terms, run.moves, run.ends):
         zeros.fill(0.0)

@@ -25,8 +25,8 @@ def row_at(first_row: int, by_node: bool, node: int, s: int) -> Any:
 
 @inlined
 def comes_first(pairs: Any, seen: Any, p: int, enough: int) -> Any:
-    """Whether a pair goes before all others: it is needed, and has fewer than `enough` samples."""
-    return pairs[p, NEEDED] > 0.0 and seen[p, COUNT] < enough
+    """Whether a pair goes before all others: it is needed by now, and has fewer than `enough` samples."""
+    return pairs[p, NEEDED] <= enough and seen[p, COUNT] < enough
 
 
 @inlined

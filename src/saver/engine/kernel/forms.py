@@ -15,7 +15,7 @@ FIXED, TREE, DAG, ONE, OUTSIDE = range(5)  # where plans come from
 CERTAINTY, ESTIMATED, IMPORTANCE = range(3)
 
 # Columns of `Scene.pairs`: location and scale of the laws, the target's weight, the true means and variance,
-# and whether the pair must be seen.
+# and from which number of samples on the pair is needed.
 R_WHERE, R_SCALE, C_WHERE, C_SCALE, WEIGHT, WORTH, R_MEAN, R_VARIANCE, NEEDED = range(9)
 
 
@@ -53,7 +53,7 @@ class Rules(NamedTuple):
     explore_by_node: bool
     tracked: bool
     track_all: bool
-    ahead: float  # visits that the tracker looks ahead
+    ahead: Floats  # what is added to the visits, [rows, A], as the tracker has its rows at first
     design_by_node: bool
     first_row: int  # of the design in the tracker
     plays_baseline: bool

@@ -84,7 +84,7 @@ def lay_scene(scenario: Scenario, setup: Setup) -> tuple[Scene, tuple[int, int]]
     r_kind, r_where, r_scale, rewards = lay_law(world.reward)
     c_kind, c_where, c_scale, constraints = lay_law(world.constraint)
     columns = (r_where, r_scale, c_where, c_scale, setup.designer.weights, world.constraint.mean,
-               world.reward.mean, world.reward.variance, setup.designer.needed)  # fmt: skip
+               world.reward.mean, world.reward.variance, setup.designer.needed.astype(float))  # fmt: skip
     scene = Scene(
         nodes,
         slot,
@@ -180,7 +180,7 @@ def lay_rules(
         explore_by_node=explore is not None and explore.ndim == 3,
         tracked=tracked,
         track_all=collector.track == "all",
-        ahead=setup.ahead,
+        ahead=_ahead(setup, explore, design),
         design_by_node=design.ndim == 3,
         first_row=0 if explore is None else len(rows_of(stage, explore)),
         plays_baseline=collector.design == "baseline" and not tracked,
@@ -219,6 +219,12 @@ def lay_rules(
         known_variance=empty if known.variance is None else floored(known.variance),
         known_constraint=empty if known.constraint_mean is None else np.array(known.constraint_mean),
     )
+
+
+def _ahead(setup: Setup, explore: Floats | None, design: Floats) -> Floats:
+    """What the tracker adds to visits, for the rows of the exploration and of the design."""
+    rows = [] if explore is None else [setup.offsets[explore.ndim == 3]]
+    return np.concatenate([*rows, setup.offsets[design.ndim == 3]])
 
 
 def _is_one_step(setup: Setup, scene: Scene, table: Floats) -> bool:
