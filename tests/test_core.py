@@ -228,7 +228,7 @@ def test_a_campaign_shows_itself_in_a_line_and_its_settings_cannot_be_changed():
     campaign = Campaign(WORLDS["bandit"].problem, "saver", 10)
     campaign.ask()
     assert repr(campaign) == (
-        "Campaign(design closed, ledger certified: 0 told of 10 episodes, 0 of them baseline, 1 out, "
+        "Campaign(design closed-form, ledger certified: 0 told of 10 episodes, 0 of them baseline, 1 out, "
         "0 abandoned)"
     )
     for name in ("episodes", "problem", "collector"):

@@ -223,7 +223,7 @@ def test_a_baseline_that_is_random_only_where_it_never_goes(collector):
     assert_equal(asked, collector, episodes=300)
 
 
-@pytest.mark.parametrize("design", ["closed", "exact"])
+@pytest.mark.parametrize("design", ["closed-form", "exact"])
 def test_a_plan_that_is_never_replaced(design):
     assert_equal(SCENARIOS["tree"](depth=2), Collector(design=design, replan=1e30, **UNSAFE))
 
@@ -236,7 +236,7 @@ def test_collectors_and_models_at_random(seed):
     ledger = str(rng.choice(["certified", "certified", "paper", "latest", "plugin", "none"]))
     knows = tuple(name for name in ("mean", "variance", "constraint_mean") if rng.random() < 0.2)
     collector = Collector(
-        design=str(rng.choice(["closed", "printed", "exact", "target"])),
+        design=str(rng.choice(["closed-form", "as-printed", "exact", "target"])),
         knows=knows,
         explore=str(rng.choice(["uniform", "coverage", "none"])),
         ledger=ledger,
@@ -260,7 +260,7 @@ def test_the_printed_design_knows_no_steps():
     mdp, rng = random_graph(3, states=5, horizon=3), np.random.default_rng(3)
     asked = build(mdp, random_policy(rng, 3, 5, 2), np.eye(2)[[0, 1, 0, 1, 0]], rng)
     for engine in ("compiled", "reference"):
-        with pytest.raises(InvalidPolicy, match="use a collector with design='closed'"):
+        with pytest.raises(InvalidPolicy, match="use a collector with design='closed-form'"):
             simulate(asked, "saver-paper", episodes=5, runs=1, engine=engine)
     assert_equal(asked, "saver")
 

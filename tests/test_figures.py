@@ -11,7 +11,7 @@ from matplotlib.text import Text
 import saver
 from saver import experiments
 from saver.errors import InvalidData
-from saver.experiments import EXPERIMENTS, Experiment, drawings
+from saver.experiments import EXPERIMENTS, Experiment, pictures
 from saver.experiments.folder import Folder
 from saver.experiments.results import Results
 from saver.experiments.words import COLLECTED
@@ -32,7 +32,7 @@ def made(tmp_path_factory):
 
     with pytest.MonkeyPatch.context() as patch:
         small_catalogue(patch)
-        patch.setattr(drawings, "save", keep)
+        patch.setattr(pictures, "save", keep)
         patch.setattr("saver.figures.designs.save", keep)
         outcome = experiments.reproduce(out, level="quick")
     return outcome, found
@@ -99,7 +99,7 @@ def test_every_sign_is_explained_in_the_figure(made, name, signs):
 
 
 def test_the_marked_alpha_is_that_of_the_experiments():
-    assert {e.make().problem.alpha for e in EXPERIMENTS.values()} == {drawings.MARKED}
+    assert {e.make().problem.alpha for e in EXPERIMENTS.values()} == {pictures.MARKED}
 
 
 def test_a_collector_has_one_name_everywhere(made):

@@ -119,7 +119,7 @@ def test_a_drawn_candidate_by_hand():
         means[0, action] += (c - means[0, action]) / counts[0, action]
 
 
-def test_trials_out_and_given_up_by_hand():
+def test_trials_out_and_abandoned_by_hand():
     stage = Stage(MDP)
     ledger, play = Kept(problem(), K, stage, True), stage.play(SECOND)
     for number in (1, 2, 3):
@@ -145,7 +145,7 @@ def test_trials_out_and_given_up_by_hand():
     assert ledger.budget() == pytest.approx(ledger.earned() - 3 * 0.4 + 0.2 * 0.5)
 
 
-def test_a_trial_given_up_where_actions_are_drawn():
+def test_a_trial_abandoned_where_actions_are_drawn():
     stage = Stage(MDP)
     ledger, both = Kept(problem(), K, stage, False), stage.play(np.array([[0.5, 0.5]]))
     ledger.ask(1, both)
@@ -157,7 +157,7 @@ def test_a_trial_given_up_where_actions_are_drawn():
     assert ledger.sealed == 1
     ledger.ask(2, both)
     ledger.tell(2, both, observed([0], [0], np.array([0.4])))
-    assert ledger.seen.counts.sum() == 0  # the box learns nothing after a trial that was given up
+    assert ledger.seen.counts.sum() == 0  # the box learns nothing after a trial that was abandoned
 
 
 def test_the_gate_at_the_very_edge():
@@ -296,7 +296,7 @@ def test_the_pace_before_the_first_episode():
     assert ledger.pace(0, 0, 10) == pytest.approx(required + max(rates))
 
 
-def test_the_box_keeps_what_was_told_before_a_trial_was_given_up():
+def test_the_box_keeps_what_was_told_before_a_trial_was_abandoned():
     stage = Stage(MDP)
     ledger, both = Kept(problem(), K, stage, False), stage.play(np.array([[0.5, 0.5]]))
     for number in (1, 2, 3, 4):
@@ -333,15 +333,15 @@ def test_steps_that_cannot_happen_bring_no_noise():
 def test_a_sealed_box_stays_sealed_in_plain_data():
     stage = Stage(MDP)
     both = stage.play(np.array([[0.5, 0.5]]))
-    for given_up in (False, True):
+    for abandoned in (False, True):
         ledger = Kept(problem(), K, stage, False)
         for number in (1, 2, 3):
             ledger.ask(number, both)
         ledger.tell(1, both, observed([0], [0], np.array([0.5])))
-        if given_up:
+        if abandoned:
             ledger.abandon(2, both)
         again = ledger.again()
-        assert again.sealed == ledger.sealed == (2 if given_up else 0)
+        assert again.sealed == ledger.sealed == (2 if abandoned else 0)
         for each in (ledger, again):
             each.tell(3, both, observed([0], [1], np.array([0.4])))
         assert again.budget() == ledger.budget()

@@ -131,13 +131,13 @@ def adversarial(seed, manner, ledger="certified", episodes=300):
     return last.account.worst
 
 
-@pytest.mark.parametrize("manner", ["best first", "worst given up"])
+@pytest.mark.parametrize("manner", ["best first", "worst abandoned"])
 def test_the_promise_holds_whatever_is_told_first_or_never(manner):
     worst = [adversarial(seed, manner) for seed in range(RUNS)]
     assert sum(w < -1e-9 for w in worst) <= allowed(RUNS, 0.05)
 
 
-@pytest.mark.parametrize("manner", ["best first", "worst given up"])
+@pytest.mark.parametrize("manner", ["best first", "worst abandoned"])
 def test_a_naive_sum_over_told_trials_breaks_it(manner, monkeypatch):
     monkeypatch.setitem(LEDGERS, "naive", Naive)
     worst = [adversarial(seed, manner, ledger="naive") for seed in range(20)]

@@ -152,7 +152,7 @@ def test_late_trials_wait_for_the_gap_before_them():
     assert ledger.earned() == pytest.approx(1.9 - mixture(0.03, ledger.rho, 0.045))
 
 
-def test_a_trial_given_up_stays_in_the_boundary_and_is_charged():
+def test_a_trial_abandoned_stays_in_the_boundary_and_is_charged():
     ledger, play = certified()
     for n in (1, 2):
         ledger.ask(n, play)
@@ -164,7 +164,7 @@ def test_a_trial_given_up_stays_in_the_boundary_and_is_charged():
     assert ledger.budget() == pytest.approx(bound - 0.5 - 0.5)
 
 
-def test_the_box_stops_learning_at_a_trial_given_up():
+def test_the_box_stops_learning_at_a_trial_abandoned():
     ledger, play = certified(deterministic=False)
     for n in (1, 2, 3):
         ledger.ask(n, play)

@@ -109,7 +109,7 @@ def test_what_makes_no_sense_is_refused_before_anything_is_written(tmp_path, nam
 def test_progress_is_told_every_stage_from_0_to_1(tmp_path):
     told = []
     experiments.run(tmp_path, MINE, progress=lambda *all_of_it: told.append(all_of_it))
-    for stage in ("computing", "drawing"):
+    for stage in ("computing", "figures"):
         shares = [share for name, _, share in told if name == stage]
         assert shares[0] == 0.0
         assert shares[-1] == 1.0

@@ -28,11 +28,11 @@ from saver.cli.options import (
 from saver.errors import InvalidProblem
 from saver.experiments import Experiment, Outcome
 from saver.experiments.auditing import CELLS, cells, summary
-from saver.experiments.drawings import visit_tables
+from saver.experiments.pictures import visit_tables
 from saver.experiments.report import CLAIMS, NUMBERS, claim_rows, number_rows
 from saver.experiments.tables import TABLES
 from saver.experiments.work import limit_rows, policies, visit_rows
-from saver.figures.designs import draw_designs
+from saver.figures.designs import picture_designs
 from saver.scenarios import find_scenario
 
 app = typer.Typer(
@@ -200,7 +200,7 @@ def design(
         limits = [TABLES["limits"].named(row) for row in limit_rows(made, compared)]
         visits = [TABLES["designs"].named(row) for row in visit_rows(made, compared)]
     if picture is not None:
-        draw_designs(visit_tables(visits), made.name, picture)
+        picture_designs(visit_tables(visits), made.name, picture)
     if json:
         show.plain({"designs": limits, "visits": [list(row.values())[1:] for row in visits]})
         return

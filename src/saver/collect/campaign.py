@@ -134,7 +134,7 @@ class Campaign:
 
     @alone
     def abandon(self, trial: Trial | int) -> None:
-        """Give up on a trial: it may have run or not, and nothing will be told of it."""
+        """Abandon a trial: it may have run or not, and nothing will be told of it."""
         self._take(admit.abandoned(self._state, trial))
 
     # -- answers -----------------------------------------------------------------------------------------

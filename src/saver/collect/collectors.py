@@ -14,7 +14,7 @@ from saver.problem.codec import pack, portable
 from saver.safety import GATES, LEDGERS
 
 OWN = "own"  # what stands for a design that is a function
-DESIGNS = ("target", "closed", "printed", "exact", "sepec", "uniform", "baseline")
+DESIGNS = ("target", "closed-form", "as-printed", "exact", "sepec", "uniform", "baseline")
 EXPLORATIONS = ("uniform", "coverage", "none")
 TRACKERS = ("designed", "all", "sample")
 KNOWLEDGE = ("mean", "variance", "constraint_mean")
@@ -27,7 +27,7 @@ class Collector:
     """How data are collected.
 
     Attributes:
-        design: "target", "closed" (tree if the model is one, else dag by step), "printed" (tree, else the
+        design: "target", "closed-form" (tree if the model is one, else dag by step), "as-printed" (tree, else the
             stationary dag), "exact", "sepec" (bandits only), "uniform", "baseline", or a function from
             `Statistics` to a policy.
         knows: which of "mean", "variance", "constraint_mean" the design is told; it gets nothing else.
@@ -49,7 +49,7 @@ class Collector:
         explore_by_clock: explore while k <= sqrt(episodes), as printed, though all of these may be baseline.
     """
 
-    design: str | Callable[..., Any] = "closed"
+    design: str | Callable[..., Any] = "closed-form"
     knows: tuple[str, ...] = ()
     explore: str = "uniform"
     ledger: str = "certified"
@@ -131,7 +131,12 @@ SEPEC: dict[str, Any] = {"track": "sample", "estimate": "importance", "replan": 
 COLLECTORS: dict[str, Collector] = {
     "saver": Collector(),
     "saver-paper": Collector(
-        design="printed", ledger="paper", gate="retrospective", track="all", replan=1.0, explore_by_clock=True
+        design="as-printed",
+        ledger="paper",
+        gate="retrospective",
+        track="all",
+        replan=1.0,
+        explore_by_clock=True,
     ),
     "safe-oracle": Collector(knows=("variance",)),
     "saver-opt": Collector(design="exact", explore="none", replan=1.2, bonus=0.0, caution=1.0),

@@ -49,16 +49,20 @@ class Designer:
         self.allowed = problem.mdp.available.copy()
         if collector.design == "sepec":
             self._check_sepec()
-        if collector.design == "printed" and problem.target.ndim == 3 and not self.is_tree:
+        if collector.design == "as-printed" and problem.target.ndim == 3 and not self.is_tree:
             raise InvalidPolicy(
                 "target depends on the step, which the printed design for graphs does not know; use a "
-                "collector with design='closed'"
+                "collector with design='closed-form'"
             )
 
     @property
     def fixed(self) -> bool:
         """Whether the design never changes."""
-        needs = {"closed": {"variance"}, "printed": {"variance"}, "exact": {"variance", "constraint_mean"}}
+        needs = {
+            "closed-form": {"variance"},
+            "as-printed": {"variance"},
+            "exact": {"variance", "constraint_mean"},
+        }
         needs["sepec"] = {"pilot"} if self.collector.side_information == "pilot" else set()
         design = self.collector.design
         return (
@@ -81,10 +85,10 @@ class Designer:
         if callable(design):
             made = checks.policy(problem.mdp, design(statistics), "the policy that the design returned")
             return np.array(made)  # a copy: the function may use its array again
-        if design in ("closed", "printed") and self.is_tree:
+        if design in ("closed-form", "as-printed") and self.is_tree:
             return tree(problem.mdp, problem.target, variance).policy
-        if design in ("closed", "printed"):
-            return dag(problem.mdp, problem.target, variance, time_indexed=design == "closed").policy
+        if design in ("closed-form", "as-printed"):
+            return dag(problem.mdp, problem.target, variance, time_indexed=design == "closed-form").policy
         if design == "sepec":
             return self._sepec(statistics, variance)
         named: dict[str, Floats] = {

@@ -61,7 +61,7 @@ class Setting:
         stage, explore, design = setup.stage, setup.exploration().table(), problem.mdp.uniform
         if setup.designer.fixed:
             design = plan_of(setup, new_plan(setup, State.begin(setup))).table()
-        elif collector.design == "closed" and not setup.designer.is_tree:
+        elif collector.design == "closed-form" and not setup.designer.is_tree:
             design = by_step(problem.mdp, design)
         self.scene, laws = lay_scene(scenario, setup)
         self.rules = rules = lay_rules(setup, scenario, truth, self.scene, laws, (explore, design))

@@ -12,8 +12,8 @@ from saver.experiments import auditing
 from saver.experiments.auditing import AUDITS, Group
 from saver.experiments.catalogue import LEVELS, Experiment
 from saver.experiments.claims import Claim
-from saver.experiments.drawings import drawings
 from saver.experiments.folder import Folder
+from saver.experiments.pictures import pictures
 from saver.experiments.report import ends, write_report
 from saver.experiments.results import Results
 from saver.experiments.runner import Progress, compute, unseen
@@ -119,11 +119,11 @@ def audit(
 def _present(folder: Folder, progress: Progress) -> Outcome:
     """Draw, claim and report what the tables say."""
     results = Results(folder)
-    jobs, figures = drawings(results), []
+    jobs, figures = pictures(results), []
     for i, (name, draw) in enumerate(jobs):
-        progress("drawing", name, i / len(jobs))
+        progress("figures", name, i / len(jobs))
         figures += draw()
-    progress("drawing", "", 1.0)
+    progress("figures", "", 1.0)
     claims = write_report(results, figures)
     folder.finish()
     return Outcome(folder.path, claims, ends(results), figures)

@@ -17,7 +17,7 @@ from saver.problem.checks import Floats
 from saver.problem.seeds import child_seed
 from saver.scenarios import find_scenario
 from saver.theory import regret_rate
-from saver.theory.parts import closed_design
+from saver.theory.nodewise import closed_design
 from saver.theory.prediction import Forecast
 
 Tick = Callable[[float], None]  # told which further share is done

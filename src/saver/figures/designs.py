@@ -38,7 +38,7 @@ GRID = (
 )
 
 
-def draw_designs(tables: dict[str, Floats], scenario: str, path: Path) -> Path:
+def picture_designs(tables: dict[str, Floats], scenario: str, path: Path) -> Path:
     """One picture of the designs of a scenario, in the format that the path's ending names."""
     return designs_picture(tables, scenario, path.parent, path.stem, (path.suffix.lstrip(".") or "png",))[0]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from saver.problem import Gaussian, Scenario
 from saver.problem.checks import between, numbers, whole
-from saver.scenarios.parts import always, bandit_model, scenario
+from saver.scenarios.assembly import always, bandit_model, scenario
 
 
 def bandit(

@@ -9,7 +9,7 @@ import numpy as np
 
 from saver.problem import Gaussian, Mdp, Scenario
 from saver.problem.checks import between, whole
-from saver.scenarios.parts import scenario
+from saver.scenarios.assembly import scenario
 
 ACTIONS = ("left", "right", "down", "up")
 MOVES = np.array([[0, -1], [0, 1], [1, 0], [-1, 0]])

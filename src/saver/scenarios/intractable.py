@@ -8,7 +8,7 @@ import numpy as np
 
 from saver.problem import Gaussian, Scenario
 from saver.problem.checks import number, numbers
-from saver.scenarios.parts import always, bandit_model, scenario
+from saver.scenarios.assembly import always, bandit_model, scenario
 
 
 def intractable(

@@ -14,7 +14,7 @@ from saver.errors import InvalidProblem
 from saver.problem import Gaussian, Scenario
 from saver.problem.checks import Floats, between
 from saver.problem.gymtable import GymTable, Moves, greedy
-from saver.scenarios.parts import scenario
+from saver.scenarios.assembly import scenario
 
 ACTIONS = ("left", "down", "right", "up")
 STEPS = np.array([[0, -1], [1, 0], [0, 1], [-1, 0]])

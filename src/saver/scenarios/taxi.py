@@ -11,7 +11,7 @@ import numpy as np
 from saver.problem import Gaussian, Scenario
 from saver.problem.checks import Floats, between
 from saver.problem.gymtable import GymTable, Moves, greedy
-from saver.scenarios.parts import scenario
+from saver.scenarios.assembly import scenario
 
 MAP = ("|R: | : :G|", "| : | : : |", "| : : : : |", "| | : | : |", "|Y| : |B: |")
 PLACES = ((0, 0), (0, 4), (4, 0), (4, 3))

@@ -9,7 +9,7 @@ import numpy as np
 from saver.errors import InvalidProblem
 from saver.problem import Bernoulli, Gaussian, Mdp, Problem, Scenario, SubGaussian, World
 from saver.problem.checks import between, number, whole
-from saver.scenarios.parts import always, scenario
+from saver.scenarios.assembly import always, scenario
 
 
 def tree(

@@ -18,7 +18,7 @@ import numpy as np
 
 from saver.problem.statement import Problem
 from saver.theory.hardness import Hardness
-from saver.theory.parts import Nodewise, Number, Undefined, label
+from saver.theory.nodewise import Nodewise, Number, Undefined, label
 
 SMALLEST_DEVIATION = 1.0 / 16.0  # that Theorem 1 presumes
 

@@ -17,7 +17,7 @@ from saver.problem.statement import Problem
 from saver.problem.world import Scenario
 from saver.theory.bounds import SMALLEST_DEVIATION, Bounds, bounds, sizes_of
 from saver.theory.hardness import Hardness, hardness
-from saver.theory.parts import Nodewise, Number, Undefined, closed_design, nodewise, per_state
+from saver.theory.nodewise import Nodewise, Number, Undefined, closed_design, nodewise, per_state
 from saver.theory.prediction import Forecast, Way
 from saver.theory.tractability import Tractability, tractability
 from saver.theory.verdict import Verdict, judge, remarks, unattainable
@@ -61,7 +61,7 @@ class Diagnosis:
 
     def report(self, width: int = 110) -> str:
         """Everything, in words and numbers, in lines of at most `width` characters where words allow it."""
-        from saver.theory.report import report
+        from saver.theory.prose import report
 
         return report(self, min(width, 110))
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from saver.problem.checks import Floats
 from saver.problem.statement import Problem
-from saver.theory.parts import Nodewise, Number, Undefined, label, per_state
+from saver.theory.nodewise import Nodewise, Number, Undefined, label, per_state
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from saver.problem.world import Scenario
 from saver.safety.certified import Certified
 from saver.safety.ledger import Terms
 from saver.safety.plays import Stage
-from saver.theory.parts import Number, Undefined
+from saver.theory.nodewise import Number, Undefined
 
 MANY = 10**9  # episodes; what needs more is called out of reach
 SLACK = 1e-5  # relative, of a standard error that is reached

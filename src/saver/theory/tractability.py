@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from saver.problem import minimising
 from saver.problem.checks import Floats
 from saver.problem.statement import Problem
-from saver.theory.parts import Nodewise, Number, Undefined
+from saver.theory.nodewise import Nodewise, Number, Undefined
 
 NOTHING = 1e-12  # a share of the baseline's value that is rounding
 

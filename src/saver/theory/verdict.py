@@ -13,7 +13,7 @@ from saver.problem.checks import Floats
 from saver.problem.laws import Bernoulli
 from saver.problem.statement import Problem
 from saver.problem.world import Scenario
-from saver.theory.parts import Undefined
+from saver.theory.nodewise import Undefined
 from saver.theory.prediction import MANY, Way
 
 FREE = 1.05  # what safety may cost at the budget, the certificate included, where its price is 1

@@ -244,7 +244,7 @@ def _plan_kind(setup: Setup, tracked: bool) -> int:
     collector, designer = setup.collector, setup.designer
     if designer.fixed:
         return FIXED
-    if collector.design in ("closed", "printed") and tracked:
+    if collector.design in ("closed-form", "as-printed") and tracked:
         return TREE if designer.is_tree else DAG
     if designer.planner is not None and designer.planner.only_state is not None and tracked:
         return ONE

@@ -16,7 +16,7 @@ from saver.simulator import Player, Truth, knowledge_of, rounds
 
 OUT = 30  # trials at once
 CORRELATED = "correlated"  # nothing is late, but rewards move with constraints
-MANNERS = ("in any order", "best first", "worst given up", CORRELATED)
+MANNERS = ("in any order", "best first", "worst abandoned", CORRELATED)
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Late:
         if len(self.waiting) < OUT:
             return
         ranked = sorted(self.waiting, key=lambda number: float(sum(self.waiting[number][1].constraints)))
-        if self.manner == "worst given up" and trial.number % 3 == 0:
+        if self.manner == "worst abandoned" and trial.number % 3 == 0:
             campaign.abandon(self.waiting.pop(ranked[0])[0])
             return
         chosen = ranked[-1] if self.manner != "in any order" else ranked[int(self.rng.integers(len(ranked)))]

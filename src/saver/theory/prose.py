@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from saver.theory.bounds import Bound
-from saver.theory.parts import Number, Undefined
+from saver.theory.nodewise import Number, Undefined
 from saver.theory.tractability import Condition
 
 if TYPE_CHECKING:

@@ -23,14 +23,14 @@ MARKED = 0.25  # the alpha of every experiment of the catalogue
 BANDS = ("band", "± 1 standard error of the mean over campaigns")
 LIMIT = ("dotted", "exact safe limit: no safe way of collecting is below it in the long run")
 BROKEN = ("broken", "the constraint is broken")
-Drawing = tuple[str, Callable[[], list[Path]]]
+Picture = tuple[str, Callable[[], list[Path]]]
 
 
-def drawings(results: Results) -> list[Drawing]:
-    """What the tables allow to be drawn, as names and functions that draw it into `figures/`."""
+def pictures(results: Results) -> list[Picture]:
+    """The figures that the tables allow, as names and functions that write them into `figures/`."""
     folder = results.folder.path / "figures"
     folder.mkdir(exist_ok=True)
-    made: list[Drawing] = []
+    made: list[Picture] = []
     for group in GROUPS:
         chosen = [n for n in results.experiments if n in EXPERIMENTS and EXPERIMENTS[n].figure == group]
         if len(chosen) > 1:
