@@ -220,4 +220,4 @@ def test_a_narrow_screen_shows_tables_as_rows_of_name_and_value(made):
 
 def test_a_folder_is_drawn_again_with_the_same_words(made):
     results = Results(Folder.find(made[0].folder))
-    assert [name for name, _ in drawings.drawings(results)] == list(made[1])
+    assert [name for name, _ in pictures.pictures(results)] == list(made[1])

@@ -27,9 +27,9 @@ class Collector:
     """How data are collected.
 
     Attributes:
-        design: "target", "closed-form" (tree if the model is one, else dag by step), "as-printed" (tree, else the
-            stationary dag), "exact", "sepec" (bandits only), "uniform", "baseline", or a function from
-            `Statistics` to a policy.
+        design: "target", "closed-form" (tree if the model is one, else dag by step), "as-printed" (tree,
+            else the stationary dag), "exact", "sepec" (bandits only), "uniform", "baseline", or a function
+            from `Statistics` to a policy.
         knows: which of "mean", "variance", "constraint_mean" the design is told; it gets nothing else.
         explore: what the first sqrt(episodes) non-baseline episodes play: "uniform" or "coverage" (in turn
             where a tracked design meets a deterministic start and transitions, else at random) or "none".

@@ -24,9 +24,7 @@ from saver.safety.widths import paper_lower, paper_width
 REPLAN_GAP = 1e-3
 NEVER = 2.0**60  # the number of an episode that does not come
 QUARTER = 0.25
-import os
-
-NEGLIGIBLE = float(os.environ.get("TAU", "1e-3"))  # share of the mean squared error
+NEGLIGIBLE = 0.01  # share of the mean squared error
 ROOM = 1e-3  # kept below the best value that is believed attainable
 
 

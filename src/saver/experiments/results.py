@@ -83,7 +83,7 @@ class Results:
         return str(self.curve(experiment, self.collectors(experiment)[0]).rows[0]["scenario"])
 
     def curve(self, experiment: str, collector: str) -> Curve:
-        """One of them."""
+        """What one collector did in one experiment."""
         rows = self._curves.get((experiment, collector))
         if rows is None:
             raise InvalidData(f"{self.folder.path} has no {collector} in {experiment}; run it again")
