@@ -8,7 +8,7 @@ import numpy as np
 
 from saver.collect.events import BASELINE, EXPLORE, PLAN, Abandoned, Asked, Event, Learned, Plan, Told
 from saver.collect.setup import Setup
-from saver.collect.state import State
+from saver.collect.state import State, outstanding
 from saver.collect.trial import Trial
 from saver.estimate.log import take
 from saver.problem.checks import Floats
@@ -38,11 +38,14 @@ def _asked(setup: Setup, state: State, event: Asked) -> None:
     state.asked, state.stream = event.number, event.stream
     state.explored += event.kind == "explore"
     state.out[event.number] = Trial(event.number, event.kind, follows, event.draws)
+    if state.outstanding is not None:
+        state.outstanding.add(event.number, event.kind, setup.stage.play(follows))
     for name, ledger in setup.ledgers.items():
         ledger.ask(state.books[name], event.number, event.tickets[name])
 
 
 def _told(setup: Setup, state: State, event: Told) -> None:
+    play = outstanding(setup, state).take(event.number)
     trial, episode = state.out.pop(event.number), event.episode
     learned = trial.kind != "baseline" or setup.collector.learn_from_baseline
     if learned:
@@ -52,12 +55,12 @@ def _told(setup: Setup, state: State, event: Told) -> None:
     nodes = setup.stage.grid.slot[np.arange(len(episode)), episode.states]
     np.add.at(state.counts[trial.kind], (nodes, episode.actions), 1.0)
     state.told[trial.kind] += 1
-    play = setup.stage.play(trial.follows)
     for name, ledger in setup.ledgers.items():
         ledger.tell(state.books[name], event.number, play, episode if learned else None)
 
 
 def _abandoned(setup: Setup, state: State, event: Abandoned) -> None:
+    outstanding(setup, state).take(event.number)
     del state.out[event.number]
     state.abandoned.add(event.number)
     for name, ledger in setup.ledgers.items():

@@ -14,7 +14,7 @@ from saver.collect.events import BASELINE, EXPLORE, PLAN, Asked, Plan
 from saver.collect.knowledge import Statistics
 from saver.collect.planning import next_plan
 from saver.collect.setup import USED, Setup
-from saver.collect.state import KINDS, State, set_words, words
+from saver.collect.state import KINDS, State, outstanding, set_words, words
 from saver.collect.tracker import follow_design
 from saver.problem.checks import Bools, Floats
 from saver.safety import GATES
@@ -133,9 +133,9 @@ def statistics(setup: Setup, state: State) -> Statistics:
 def visits(setup: Setup, state: State, by_step: bool, kinds: tuple[str, ...]) -> Floats:
     """Visits in trials of these kinds, by node or by state; trials that are out count as expected."""
     counts: Floats = np.sum([state.counts[kind] for kind in kinds], axis=0)
-    for trial in state.out.values():
-        if trial.kind in kinds:
-            counts += setup.stage.play(trial.follows).flow
+    expected = outstanding(setup, state).expected(kinds)
+    if expected is not None:
+        counts = counts + expected
     if by_step:
         return counts
     mdp = setup.problem.mdp
@@ -151,9 +151,8 @@ def come_first(setup: Setup, state: State) -> Bools:
     without a second one the estimate has no standard error.
     """
     enough = 1 if 2 * (state.asked + 1) <= setup.episodes else 2
-    first: Bools = (setup.designer.needed <= enough) & (state.sums.rewards.counts < enough)
-    for trial in state.out.values():
-        first &= setup.stage.play(trial.follows).weights == 0
+    seen = state.sums.rewards.counts >= enough
+    first: Bools = (setup.designer.needed <= enough) & ~seen & (outstanding(setup, state).expecting == 0)
     return first
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from saver.collect.events import Plan
+from saver.collect.outstanding import Outstanding
 from saver.collect.setup import Setup
 from saver.collect.trial import Trial
 from saver.estimate.log import Sums
@@ -50,6 +51,7 @@ class State:
     exploration: Any = None
     out: dict[int, Trial] = field(default_factory=dict)
     abandoned: set[int] = field(default_factory=set)
+    outstanding: Any = field(default=None, init=False)  # sums over `out`, made when needed, never written
 
     @classmethod
     def begin(cls, setup: Setup, seed: int | np.random.SeedSequence = 0) -> State:
@@ -63,6 +65,16 @@ class State:
             counts={kind: np.zeros(rows) for kind in KINDS},
             books={name: ledger.open() for name, ledger in setup.ledgers.items()},
         )
+
+
+def outstanding(setup: Setup, state: State) -> Outstanding:
+    """The sums over the trials that are out."""
+    if state.outstanding is None:
+        state.outstanding = Outstanding(setup)
+        for trial in state.out.values():
+            state.outstanding.add(trial.number, trial.kind, setup.stage.play(trial.follows))
+    kept: Outstanding = state.outstanding
+    return kept
 
 
 def words(generator: Any) -> list[Any]:
