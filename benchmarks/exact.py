@@ -20,7 +20,7 @@ from conic import Conic
 from tables import Table, median_seconds
 
 from saver import Mdp, scenarios
-from saver.design import Planner
+from saver.design import Plan, Planner
 from saver.problem import minimising, weights
 from saver.problem.checks import Floats
 
@@ -106,7 +106,8 @@ def true_gap(planner: Planner, conic: Conic, w: Floats, mean: Floats, required: 
         return float("inf")
     asked = planner._asked(w, mean, required)
     multiplier = found[1] * w.max()
-    return planner._feasible(found[0], asked, planner._bound(found[0], asked, multiplier), multiplier).gap
+    given = Plan(found[0], 0.0, planner.bound(found[0], asked, multiplier), multiplier)
+    return planner._feasible(planner.walk.steps, asked, given).gap
 
 
 def graph(states: int, actions: int = 4, horizon: int = 20, successors: int = 5) -> tuple[Any, ...]:

@@ -1,0 +1,69 @@
+"""One model as a planner walks it: the passes for whole arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from saver.design import flows, passes
+from saver.design.flows import Nodes
+from saver.design.unrolled import Unrolled
+from saver.problem.checks import Floats, Ints
+from saver.problem.mdp import Mdp
+
+NOWHERE = np.empty(0, dtype=np.uint64)  # for choices that nobody asks for
+
+
+class Walk:
+    """Behaviours by rows, their flows by nodes, and values of both.
+
+    Rows are nodes, or, in `phases`, the states of each phase.
+    """
+
+    def __init__(self, mdp: Mdp) -> None:
+        self.nodes = Nodes.of(mdp)
+        self.steps = Unrolled.of(self.nodes)
+        self.phases = Unrolled.in_phases(self.nodes)
+        self._even = mdp.uniform
+
+    def even(self, model: Unrolled) -> Floats:
+        """Uniform play, by rows."""
+        even: Floats = self._even[model.row_state]
+        return even
+
+    def by_node(self, b: Floats) -> Floats:
+        """A behaviour by rows as one by nodes."""
+        if self.phases is None or len(b) == len(self.nodes.state):
+            return b
+        by_node: Floats = b[self.phases.row]
+        return by_node
+
+    def by_row(self, model: Unrolled, flow: Floats, otherwise: Floats) -> Floats:
+        """A flow by nodes as a behaviour by rows: `otherwise` where nothing flows."""
+        if model is not self.steps:
+            flow = np.stack([np.bincount(model.row, x, len(model.row_state)) for x in flow.T], axis=1)
+        mass = flow.sum(axis=1, keepdims=True)
+        return np.where(mass > 0, flow / np.where(mass > 0, mass, 1.0), otherwise)
+
+    def follow(self, b: Floats, mean: Floats) -> tuple[Floats, Floats, float]:
+        """The flow by nodes, the visits and the constraint value of b."""
+        b, mass, N = self.by_node(b), np.zeros(len(self.nodes.state)), np.zeros(mean.shape)
+        earned = flows.forward(self.nodes, b, mean, mass, N)
+        return mass[:, None] * b, N, float(earned)
+
+    def best(self, g: Floats, mean: Floats, multiplier: float, choice: Ints = NOWHERE) -> float:
+        """The largest g . N + multiplier V_c of any behaviour; `choice` takes its actions, by nodes."""
+        return float(passes.best(self.steps, g.ravel(), mean.ravel(), multiplier, choice))
+
+    def safest(self, mean: Floats) -> tuple[Floats, float]:
+        """The behaviour by nodes that earns most, and what it earns."""
+        choice = np.zeros(len(self.nodes.state), dtype=np.uint64)
+        top = self.best(np.zeros(mean.shape), mean, 1.0, choice)
+        return np.eye(mean.shape[1])[choice], top
+
+    def fading(self, model: Unrolled, b: Floats) -> Floats:
+        """Discounted visits over visits of b, [S, A]: what a visit counts in the constraint value."""
+        mass, weight = np.zeros(len(model.state)), np.zeros(len(model.row_state))
+        y, N, D = np.empty(b.size), np.zeros(self._even.size), np.zeros(self._even.size)
+        passes.forward(model, b.ravel(), b.ravel(), 0.0, y, mass, weight, N)
+        passes.discounted(model, y, mass, D)
+        return np.divide(D, N, out=np.ones(N.size), where=N > 0).reshape(self._even.shape)
