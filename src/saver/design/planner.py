@@ -25,7 +25,7 @@ from saver.problem.mdp import Mdp
 TOLERANCE = 1e-6  # of a design asked for by name; replanning needs less
 MIX = 1e-3  # of uniform play in a starting point
 MOST = 0.999  # of the safest behaviour in a starting point
-STALL, STALL_IN_PHASES = 20_000, 100  # iterations without progress after which no more is expected
+STALL, STALL_IN_PHASES = 20_000, 200  # iterations without progress after which no more is expected
 PAUSE, SHORT_PAUSE = 10**7, 10**6  # flow updates between two chances to interrupt, or to see the clock
 LONGEST_PAUSE = 100  # iterations, where there is a clock
 TRIES = 8  # to make a plan in phases feasible
@@ -182,11 +182,12 @@ class Planner:
         """Descend; from phases on to steps if more is wanted than phases give."""
         if self.walk.phases is None:
             return self._descend(self.walk.steps, asked, hint, rules, deadline)
-        plan = self._descend(
-            self.walk.phases, asked, hint, rules._replace(stall=STALL_IN_PHASES), deadline
-        )
+        if rules.work < math.inf:
+            return self._descend(self.walk.phases, asked, hint, rules, deadline)
+        soon = rules._replace(stall=STALL_IN_PHASES)
+        plan = self._descend(self.walk.phases, asked, hint, soon, deadline)
         left = rules._replace(iterations=rules.iterations - plan.iterations)
-        if plan.gap <= rules.tolerance or rules.work < math.inf or rules.settle > 0 or left.iterations <= 0:
+        if plan.gap <= rules.tolerance or rules.settle > 0 or left.iterations <= 0:
             return plan
         after = self._descend(self.walk.steps, asked, None, left, deadline)
         total = {name: getattr(plan, name) + getattr(after, name) for name in ("iterations", "work")}
@@ -198,7 +199,8 @@ class Planner:
         """Solve by `solver`, in units in which the largest w is 1, and keep what the next solve needs."""
         b, unit = self._begin(model, asked, hint), float(asked.w.max())
         visits, value = asked.safest_visits.ravel(), asked.safest_value
-        program = Program(asked.w.ravel() / unit, asked.mean.ravel(), asked.required, visits, value)
+        aim = asked.required - ROUNDING * asked.size(asked.safest_visits)
+        program = Program(asked.w.ravel() / unit, asked.mean.ravel(), asked.required, aim, visits, value)
         search = Search.of(model, b, asked.w.size)
         self._carry(model, search, asked, unit)
         pause = max(1, int(PAUSE / model.work))

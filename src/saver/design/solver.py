@@ -37,6 +37,7 @@ class Program(NamedTuple):
     w: Floats  # [S * A]
     c: Floats  # [S * A]
     required: float
+    aim: float  # required, less what is mere rounding: what steps steer for
     safest: Floats  # [S * A]
     safest_value: float
 
@@ -156,7 +157,7 @@ def measure(model: Any, search: Any, asked: Any) -> None:
     n[EARNED], drift, slope = backward(
         model, search.y, search.mass, search.weight, search.g, asked.c, n[SCALE], search.push, search.pull
     )
-    n[MULTIPLIER] = multiplier_for((asked.required - n[EARNED]) / n[STEP] - drift, slope)
+    n[MULTIPLIER] = multiplier_for((asked.aim - n[EARNED]) / n[STEP] - drift, slope)
     rate = 4.0 / (n[ITERATION] + 4.0)
     for p in range(len(search.g)):
         search.average[p] += rate * (search.g[p] - search.average[p])
