@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from numpy.typing import ArrayLike
 
 from saver.design.closed import dag
+from saver.design.onestate import ROUNDING
 from saver.design.parts import Design, check_variance
 from saver.design.planner import TOLERANCE, Planner
-from saver.design.solver import ROUNDING
 from saver.problem import checks
 from saver.problem.bellman import weights
 from saver.problem.checks import Floats

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from saver._jit import jit
+from saver._jit import inner, jit
 from saver.design.phases import backward_phases, forward_phases
 from saver.design.rows import advantages, extrapolated
 
@@ -35,7 +35,9 @@ def forward(model: Any, b: Any, ratio: Any, beta: float, y: Any, mass: Any, weig
 
 
 @jit
-def backward(model: Any, y: Any, mass: Any, weight: Any, g: Any, c: Any, scale: float, push: Any, pull: Any) -> Any:
+def backward(
+    model: Any, y: Any, mass: Any, weight: Any, g: Any, c: Any, scale: float, push: Any, pull: Any
+) -> Any:
     """Fill the advantages of g and c under y, in each row's unit (see `advantages`).
 
     Return V_c and how it moves, to first order, in the step of `tilt`: by the gains, and per unit of
@@ -46,7 +48,7 @@ def backward(model: Any, y: Any, mass: Any, weight: Any, g: Any, c: Any, scale: 
     return backward_nodes(model, y, mass, g, c, scale, push, pull)
 
 
-@jit
+@inner
 def forward_nodes(model: Any, b: Any, ratio: Any, beta: float, y: Any, mass: Any, N: Any) -> None:
     """`forward` with one row for each node."""
     A, steps = model.actions, np.uint64(len(model.layer)) - ONE
@@ -68,7 +70,7 @@ def forward_nodes(model: Any, b: Any, ratio: Any, beta: float, y: Any, mass: Any
         here, onward = onward, here
 
 
-@jit
+@inner
 def backward_nodes(model: Any, y: Any, mass: Any, g: Any, c: Any, scale: float, push: Any, pull: Any) -> Any:
     """`backward` with one row for each node."""
     A, steps = model.actions, np.uint64(len(model.layer)) - ONE
@@ -95,7 +97,7 @@ def backward_nodes(model: Any, y: Any, mass: Any, g: Any, c: Any, scale: float, 
 
 @jit
 def best(model: Any, g: Any, c: Any, multiplier: float, choice: Any) -> Any:
-    """The largest g . N + multiplier V_c over all flows, step by step; `choice` takes the actions if it has room."""
+    """The largest g . N + multiplier V_c over all flows; `choice` takes the actions, if it has room."""
     A, steps = model.actions, np.uint64(len(model.layer)) - ONE
     ahead, here = np.zeros(len(model.start)), np.zeros(len(model.start))
     for back in range(steps):
@@ -109,16 +111,15 @@ def best(model: Any, g: Any, c: Any, multiplier: float, choice: Any) -> Any:
                     if back > ZERO:
                         for e in range(model.indptr[pair + a], model.indptr[pair + a + ONE]):
                             Q += model.data[e] * ahead[model.indices[e]]
-                    if Q > top:
-                        top = Q
-                        if len(choice) > 0:
-                            choice[i] = a
+                    if len(choice) > 0 and top < Q:
+                        choice[i] = a
+                    top = max(top, Q)
             here[model.state[i]] = top
         ahead, here = here, ahead
     return at_start(model, ahead)
 
 
-@jit
+@inner
 def at_start(model: Any, values: Any) -> Any:
     """The mean of `values` over the start."""
     total = 0.0
@@ -157,7 +158,7 @@ def prices(w: Any, N: Any, g: Any) -> None:
         g[p] = w[p] / visit / visit
 
 
-@jit
+@inner
 def roots(w: Any, g: Any) -> Any:
     """sum sqrt(w g)."""
     total = 0.0

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from saver._jit import jit
+from saver._jit import inner
 from saver.design.rows import advantages, extrapolated
 
 ONE = np.uint64(1)
 NEVER = 1e-250  # the weight of a row that is not in use
 
 
-@jit
+@inner
 def merge(model: Any, f: Any, y: Any, P: Any) -> None:
     """Fill P_b of phase f."""
     A = model.actions
@@ -35,8 +35,10 @@ def merge(model: Any, f: Any, y: Any, P: Any) -> None:
                 P[model.slot[e]] += y[r * A + a] * model.data[e]
 
 
-@jit
-def forward_phases(model: Any, b: Any, ratio: Any, beta: float, y: Any, mass: Any, weight: Any, N: Any) -> None:
+@inner
+def forward_phases(
+    model: Any, b: Any, ratio: Any, beta: float, y: Any, mass: Any, weight: Any, N: Any
+) -> None:
     """Extrapolate b into y and follow y: fill the mass of nodes, the weight of rows and the visits N."""
     A = model.actions
     here, onward, P = model.start.copy(), np.zeros(len(model.start)), np.zeros(len(model.merged))
@@ -60,7 +62,7 @@ def forward_phases(model: Any, b: Any, ratio: Any, beta: float, y: Any, mass: An
                 N[model.row_state[r] * A + a] += weight[r] * y[r * A + a]
 
 
-@jit
+@inner
 def backward_phases(
     model: Any, y: Any, mass: Any, weight: Any, g: Any, c: Any, scale: float, push: Any, pull: Any
 ) -> Any:
@@ -93,7 +95,7 @@ def backward_phases(
     return earned, drift, slope
 
 
-@jit
+@inner
 def expect(model: Any, f: Any, y: Any, g: Any, c: Any, now: Any) -> None:
     """Fill what one step of phase f earns in each state: sum_a b g and sum_a b c."""
     A = model.actions
@@ -106,7 +108,7 @@ def expect(model: Any, f: Any, y: Any, g: Any, c: Any, now: Any) -> None:
         now[s, 0], now[s, 1] = V, W
 
 
-@jit
+@inner
 def walk_back(
     model: Any, t: Any, mass: Any, P: Any, now: Any, faded: Any, H: Any, ahead: Any, here: Any
 ) -> None:
@@ -126,7 +128,7 @@ def walk_back(
         here[s, 0], here[s, 1] = V, W
 
 
-@jit
+@inner
 def rebuild(
     model: Any, r: Any, weight: float, g: Any, c: Any, faded: Any, H: Any, push: Any, pull: Any
 ) -> None:

@@ -12,12 +12,15 @@ from numpy.typing import ArrayLike
 from saver.errors import InvalidData
 from saver.problem.checks import Floats
 
+HUGE, DETERS = 1e5, 10.0  # penalties, over the range of all means that matter
+
 
 class Asked(NamedTuple):
-    """One program: the objective, the constraint, and the safest behaviour with its flow, visits and value."""
+    """One program: the objective, the constraint, and the flow, the visits and the value of the safest."""
 
     w: Floats  # [S, A]
     mean: Floats  # [S, A]
+    steer: Floats  # [S, A], the means to steer by
     required: float
     safest: Floats  # [nodes, A], its flow
     safest_visits: Floats  # [S, A]
@@ -33,6 +36,17 @@ class Asked(NamedTuple):
         if missing <= 0:
             return 0.0
         return min(1.0, missing / room) if room > 0 else 1.0
+
+
+def steered(w: Floats, mean: Floats, visits: Floats) -> Floats:
+    """Constraint means with huge penalties of what nobody needs cut to what deters as well.
+
+    With higher means more is feasible, so a bound for them is a bound. `visits` are those of the safest.
+    """
+    needed = (w > 0) | (visits > 0)
+    low, high = mean[needed].min(), mean[needed].max()
+    huge = ~needed & (mean < low - HUGE * (high - low)) & (low < high)
+    return np.where(huge, low - DETERS * (high - low), mean) if huge.any() else mean
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,5 +103,5 @@ class Warm(NamedTuple):
                 "actions; give the one that was taken from a planner of the same model"
             )
         behaviour, prices, mean, multiplier = np.split(vector, [-2 * pairs - 1, -pairs - 1, -1])
-        parts = [part.reshape(-1, actions) for part in (behaviour, prices, mean)]
-        return cls(*parts, float(multiplier[0]))
+        first, second, third = (part.reshape(-1, actions) for part in (behaviour, prices, mean))
+        return cls(first, second, third, float(multiplier[0]))

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from saver.design import passes, solver
-from saver.design.onestate import one_state
+from saver.design.onestate import ROUNDING, one_state
 from saver.design.parts import limit_of
-from saver.design.plan import Asked, Plan, Warm
-from saver.design.solver import ROUNDING, Program, Rules, Search
+from saver.design.plan import Asked, Plan, Warm, steered
+from saver.design.solver import Program, Rules, Search
 from saver.design.unrolled import Unrolled
 from saver.design.walk import Walk
 from saver.errors import Infeasible, InvalidProblem
@@ -28,6 +28,7 @@ MOST = 0.999  # of the safest behaviour in a starting point
 STALL, STALL_IN_PHASES = 20_000, 200  # iterations without progress after which no more is expected
 PAUSE, SHORT_PAUSE = 10**7, 10**6  # flow updates between two chances to interrupt, or to see the clock
 LONGEST_PAUSE = 100  # iterations, where there is a clock
+RARE = 1e-6  # the probability of an action that can as well be left out
 TRIES = 8  # to make a plan in phases feasible
 
 
@@ -136,7 +137,7 @@ class Planner:
                 f"{top:g}; raise alpha, or correct constraint_mean or baseline_value"
             )
         flow, N, _ = self.walk.follow(safest, mean)
-        return Asked(w, mean, min(required, top), flow, N, top)
+        return Asked(w, mean, steered(w, mean, N), min(required, top), flow, N, top)
 
     def _begin(self, model: Unrolled, asked: Asked, hint: Floats | None) -> Floats:
         """The starting point, with a little of everything: `warm`, or else a hint mixed until it is safe."""
@@ -148,7 +149,7 @@ class Planner:
             return (1 - MIX) * b + MIX * even
         policy = by_step(self.mdp, self.mdp.uniform if hint is None else hint)
         b = (1 - MIX) * policy[self.nodes.step, self.nodes.state] + MIX * self.walk.even(self.walk.steps)
-        flow, _, earned = self.walk.follow(b, asked.mean)
+        flow, _, earned = self.walk.follow(b, asked.steer)
         share = min(MOST, asked.share(earned))
         return self.walk.by_row(model, (1 - share) * flow + share * asked.safest, even)
 
@@ -179,19 +180,25 @@ class Planner:
         return limit_of(asked.w, N) ** 2 / slack if slack > 0 else 0.0
 
     def _search(self, asked: Asked, hint: Floats | None, rules: Rules, deadline: float) -> Plan:
-        """Descend; from phases on to steps if more is wanted than phases give."""
-        if self.walk.phases is None:
-            return self._descend(self.walk.steps, asked, hint, rules, deadline)
-        if rules.work < math.inf:
-            return self._descend(self.walk.phases, asked, hint, rules, deadline)
-        soon = rules._replace(stall=STALL_IN_PHASES)
-        plan = self._descend(self.walk.phases, asked, hint, soon, deadline)
-        left = rules._replace(iterations=rules.iterations - plan.iterations)
-        if plan.gap <= rules.tolerance or rules.settle > 0 or left.iterations <= 0:
-            return plan
-        after = self._descend(self.walk.steps, asked, None, left, deadline)
-        total = {name: getattr(plan, name) + getattr(after, name) for name in ("iterations", "work")}
-        return dataclasses.replace(after, **total)
+        """Descend; where that is not enough, on from phases to steps, and from cut penalties to true ones."""
+        walk, quota, iterations = self.walk, rules.work, rules.iterations
+        stages = [(walk.phases or walk.steps, asked)]
+        if walk.phases is not None and quota == math.inf:
+            stages.append((walk.steps, asked))
+        if asked.steer is not asked.mean:
+            stages.append((stages[-1][0], asked._replace(steer=asked.mean)))
+        work, done = 0.0, 0
+        for model, program in stages:
+            soon = model is walk.phases and quota == math.inf
+            left = rules._replace(
+                iterations=iterations - done, work=quota - work, stall=STALL_IN_PHASES if soon else STALL
+            )
+            plan = self._descend(model, program, hint, left, deadline)
+            work, done, hint = work + plan.work, done + plan.iterations, None
+            over = done >= iterations or work >= quota or time.monotonic() > deadline
+            if over or rules.settle > 0 or plan.gap <= rules.tolerance:
+                break
+        return dataclasses.replace(plan, iterations=done, work=work)
 
     def _descend(
         self, model: Unrolled, asked: Asked, hint: Floats | None, rules: Rules, deadline: float
@@ -200,7 +207,7 @@ class Planner:
         b, unit = self._begin(model, asked, hint), float(asked.w.max())
         visits, value = asked.safest_visits.ravel(), asked.safest_value
         aim = asked.required - ROUNDING * asked.size(asked.safest_visits)
-        program = Program(asked.w.ravel() / unit, asked.mean.ravel(), asked.required, aim, visits, value)
+        program = Program(asked.w.ravel() / unit, asked.steer.ravel(), asked.required, aim, visits, value)
         search = Search.of(model, b, asked.w.size)
         self._carry(model, search, asked, unit)
         pause = max(1, int(PAUSE / model.work))
@@ -213,8 +220,12 @@ class Planner:
         n = search.numbers
         certified = unit * n[solver.BOUND] / n[solver.SLACK] if n[solver.BOUND] > 0 else 0.0
         held = float(certified * n[solver.HELD])
+        kept = search.kept.reshape(b.shape)
+        if asked.steer is not asked.mean:  # what has a huge penalty and is hardly taken is not taken
+            kept = np.where((kept < RARE) & (asked.steer > asked.mean)[model.row_state], 0.0, kept)
+            kept /= kept.sum(axis=1, keepdims=True)
         found = Plan(
-            search.kept.reshape(b.shape),
+            kept,
             0.0,
             float(unit * n[solver.BOUND]),
             held if certified else float(unit * n[solver.MULTIPLIER]),
@@ -223,26 +234,26 @@ class Planner:
         )
         plan = self._feasible(model, asked, found)
         prices = certified * search.certificate.reshape(asked.w.shape)
-        self.warm = Warm(plan.behaviour, prices, asked.mean, held)
+        self.warm = Warm(plan.behaviour, prices, asked.steer, held)
         return plan
 
     def _carry(self, model: Unrolled, search: Search, asked: Asked, unit: float) -> None:
         """Give a search its scale of safety and the certificate of the last solve, moved to the new means:
 
-        g' = max(g + m d (c_old - c_new), 0), d = discounted visits over visits, leaves g . N + m V_c as it was
-        for behaviours like the last one.
+        g' = max(g + m d (c_old - c_new), 0), d = discounted visits over visits, leaves g . N + m V_c what it
+        was for behaviours like the last one.
         """
         n, warm = search.numbers, self.warm
         if warm is not None:
-            change = warm.multiplier * (warm.mean - asked.mean)
+            change = warm.multiplier * (warm.mean - asked.steer)
             if self.mdp.discount < 1 and np.any(change):
                 change *= self.walk.fading(model, search.b)
             search.certificate[:] = np.maximum(warm.prices + change, 0.0).ravel() / unit
             n[solver.HELD], n[solver.SLACK] = warm.multiplier / unit, 1.0
         if warm is not None and warm.multiplier > 0:
             n[solver.SCALE] = warm.multiplier / unit
-        elif (span := asked.safest_value + self.walk.best(np.zeros(asked.w.size), -asked.mean, 1.0)) > 0:
-            N = self.walk.follow(search.b.reshape(-1, self.mdp.actions), asked.mean)[1]
+        elif (span := asked.safest_value + self.walk.best(np.zeros(asked.w.size), -asked.steer, 1.0)) > 0:
+            N = self.walk.follow(search.b.reshape(-1, self.mdp.actions), asked.steer)[1]
             n[solver.SCALE] = passes.objective(asked.w.ravel(), N.ravel(), N.ravel(), 0.0) / unit / span
 
     def _feasible(self, model: Unrolled, asked: Asked, found: Plan) -> Plan:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from saver._jit import inlined, jit
+from saver._jit import inlined, inner
 
 FLOOR = 1e-16  # no available action falls below this in an iterate, so that it can come back
 ROUNDED = 1e-13  # a spread that is rounding, relative to what it is the spread of
@@ -57,7 +57,7 @@ def advantages(y: Any, push: Any, pull: Any, at: Any, A: Any, scale: float) -> A
     return V, W, drift, slope
 
 
-@jit
+@inner
 def tilt(y: Any, b: Any, push: Any, pull: Any, weight: Any, multiplier: float, step: float, A: Any) -> Any:
     """One multiplicative step from y into b: y (1 + step (sqrt(1 + u) - 1)), normalised,
 

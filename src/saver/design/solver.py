@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saver._jit import jit
+from saver._jit import inner, jit
 from saver.design.onestate import ROUNDING
 from saver.design.passes import backward, best, forward, objective, prices, roots
 from saver.design.rows import tilt
@@ -61,12 +61,12 @@ class Search(NamedTuple):
     @classmethod
     def of(cls, model: Unrolled, b: Floats, pairs: int) -> Search:
         """A search that starts at b."""
-        rows = [b.ravel().copy() for _ in range(5)]
-        rows[2][:] = 1.0
         numbers = np.zeros(NUMBERS)
         numbers[[MOMENTUM, STEP]], numbers[[LIMIT, LAST, BEST]] = 1.0, np.inf
-        sizes = len(model.state), len(model.row_state), *[pairs] * 4
-        return cls(*rows, *(np.zeros(size) for size in sizes), numbers)
+        b, mass, weight = b.ravel(), np.zeros(len(model.state)), np.zeros(len(model.row_state))
+        rows = b.copy(), b.copy(), np.ones(b.size), np.zeros(b.size), b.copy()
+        g, average, certificate, N = (np.zeros(pairs) for _ in range(4))
+        return cls(*rows, mass, weight, N, g, average, certificate, numbers)
 
 
 (
@@ -131,7 +131,7 @@ def descend(model: Any, search: Any, asked: Any, rules: Any) -> Any:
                 return GOING
 
 
-@jit
+@inner
 def move(model: Any, search: Any) -> None:
     """The step from y to b, and the momentum with which y will be extrapolated from it."""
     n = search.numbers
@@ -146,13 +146,11 @@ def move(model: Any, search: Any) -> None:
     n[ITERATION] += 1.0
 
 
-@jit
+@inner
 def measure(model: Any, search: Any, asked: Any) -> None:
     """Follow y, price it, and choose the multiplier of its step."""
     n = search.numbers
-    forward(
-        model, search.b, search.push, n[BETA], search.y, search.mass, search.weight, search.N
-    )
+    forward(model, search.b, search.push, n[BETA], search.y, search.mass, search.weight, search.N)
     prices(asked.w, search.N, search.g)
     n[EARNED], drift, slope = backward(
         model, search.y, search.mass, search.weight, search.g, asked.c, n[SCALE], search.push, search.pull
@@ -165,7 +163,7 @@ def measure(model: Any, search: Any, asked: Any) -> None:
     n[WORK] += model.work
 
 
-@jit
+@inner
 def multiplier_for(missing: float, slope: float) -> float:
     """The smallest m >= 0 with slope m >= missing."""
     if missing <= 0.0 or slope <= 0.0:
@@ -173,7 +171,7 @@ def multiplier_for(missing: float, slope: float) -> float:
     return min(missing / slope, LARGEST_MULTIPLIER)
 
 
-@jit
+@inner
 def look(model: Any, search: Any, asked: Any, tolerance: float) -> None:
     """The limit of y, kept if it is the smallest, and a better certificate if y or the average has one."""
     n = search.numbers
@@ -196,8 +194,8 @@ def look(model: Any, search: Any, asked: Any, tolerance: float) -> None:
         certify(model, search, asked, search.average, n[MEAN_MULTIPLIER], size)
 
 
-@jit
-def magnitude(asked: Any, N: Any) -> float:
+@inner
+def magnitude(asked: Any, N: Any) -> Any:
     """The size of the numbers whose difference the constraint is."""
     total = abs(asked.required)
     for p in range(len(N)):
@@ -205,7 +203,7 @@ def magnitude(asked: Any, N: Any) -> float:
     return total
 
 
-@jit
+@inner
 def certify(model: Any, search: Any, asked: Any, g: Any, multiplier: float, size: float) -> None:
     """Keep the bound of (g, multiplier), rounded down, if it is the largest."""
     n = search.numbers

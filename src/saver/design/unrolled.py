@@ -11,6 +11,7 @@ from saver.problem.checks import Bools, Floats, Ints
 
 LONG = 100_000  # flows above which a horizon is cut into phases
 PHASES = 18
+SHORTEST = 3  # steps of a phase, on average
 MERGED = 0.35  # the work of one merged move of one step, in flow updates
 BOUND = 0.25  # the work of a bound, in flow updates for each flow
 
@@ -44,48 +45,48 @@ class Unrolled(NamedTuple):
     @classmethod
     def of(cls, nodes: Nodes) -> Unrolled:
         """One row for each node."""
-        every, none = np.arange(len(nodes.state)), np.zeros(1)
-        flows = float(nodes.available[nodes.state].size)
-        return cls._built(nodes, every, nodes.state, none, none, (none, none, none), flows)
+        flows, none = float(len(nodes.state) * nodes.available.shape[1]), np.zeros(1, dtype=np.uint64)
+        return cls(
+            nodes.indptr.astype(np.uint64),
+            nodes.indices.astype(np.uint64),
+            nodes.data,
+            nodes.start,
+            nodes.available.ravel(),
+            nodes.layer.astype(np.uint64),
+            nodes.state.astype(np.uint64),
+            np.power(nodes.discount, np.arange(len(nodes.layer) - 1, dtype=float)),
+            np.uint64(nodes.available.shape[1]),
+            row=np.arange(len(nodes.state), dtype=np.uint64),
+            row_state=nodes.state.astype(np.uint64),
+            block=none,
+            phase=none,
+            merged_ptr=none,
+            merged=none,
+            slot=none,
+            work=flows,
+            bound_work=BOUND * flows,
+        )
 
     @classmethod
     def in_phases(cls, nodes: Nodes) -> Unrolled | None:
         """One row for each state in a phase; None for a model that is better walked step by step."""
-        steps, flows = len(nodes.layer) - 1, nodes.available[nodes.state].size
-        if flows <= LONG or steps < 3 * PHASES:
+        steps, flows = len(nodes.layer) - 1, len(nodes.state) * nodes.available.shape[1]
+        if flows <= LONG or steps < SHORTEST * PHASES:
             return None
         phase, states = phase_ends(steps), len(nodes.start)
         when = np.searchsorted(phase, nodes.step, side="right") - 1
         keys, row = np.unique(when * states + nodes.state, return_inverse=True)
-        block = np.searchsorted(keys, np.arange(len(phase)) * states)
-        merged = merge_moves(nodes)
-        walked = float(np.diff(merged[0])[nodes.state].sum())
-        work = MERGED * walked + len(keys) * nodes.available.shape[1]
-        return cls._built(nodes, row, keys % states, block, phase, merged, work)
-
-    @classmethod
-    def _built(
-        cls, nodes: Nodes, row: Ints, row_state: Ints, block: Any, phase: Any, merged: Any, work: float
-    ) -> Unrolled:
-        unsigned = [nodes.indptr, nodes.indices, nodes.layer, nodes.state, row, row_state, block, phase]
-        indptr, indices, layer, state, row, row_state, block, phase = (x.astype(np.uint64) for x in unsigned)
-        return cls(
-            indptr,
-            indices,
-            nodes.data,
-            nodes.start,
-            nodes.available.ravel(),
-            layer,
-            state,
-            nodes.discount ** np.arange(len(layer) - 1),
-            np.uint64(nodes.available.shape[1]),
-            row,
-            row_state,
-            block,
-            phase,
-            *(x.astype(np.uint64) for x in merged),
-            work,
-            BOUND * nodes.available[nodes.state].size,
+        merged_ptr, merged, slot = merge_moves(nodes)
+        walked = float(np.diff(merged_ptr)[nodes.state].sum())
+        return cls.of(nodes)._replace(
+            row=row.astype(np.uint64),
+            row_state=(keys % states).astype(np.uint64),
+            block=np.searchsorted(keys, np.arange(len(phase)) * states).astype(np.uint64),
+            phase=phase.astype(np.uint64),
+            merged_ptr=merged_ptr.astype(np.uint64),
+            merged=merged.astype(np.uint64),
+            slot=slot.astype(np.uint64),
+            work=MERGED * walked + len(keys) * nodes.available.shape[1],
         )
 
 
@@ -102,7 +103,7 @@ def phase_ends(steps: int) -> Ints:
 
 
 def merge_moves(nodes: Nodes) -> tuple[Ints, Ints, Ints]:
-    """The moves (s, s') of any action: where those of s begin, where each leads, and which one each move is."""
+    """The moves (s, s') of any action: where those of s begin, where each leads; and each move's own."""
     states, actions = nodes.available.shape
     source = np.repeat(np.arange(states * actions) // actions, np.diff(nodes.indptr))
     keys, slot = np.unique(source * states + nodes.indices, return_inverse=True)

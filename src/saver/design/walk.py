@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from saver.design import flows, passes
 from saver.design.flows import Nodes
 from saver.design.unrolled import Unrolled
-from saver.problem.checks import Floats, Ints
+from saver.problem.checks import Floats
 from saver.problem.mdp import Mdp
 
 NOWHERE = np.empty(0, dtype=np.uint64)  # for choices that nobody asks for
@@ -50,7 +52,7 @@ class Walk:
         earned = flows.forward(self.nodes, b, mean, mass, N)
         return mass[:, None] * b, N, float(earned)
 
-    def best(self, g: Floats, mean: Floats, multiplier: float, choice: Ints = NOWHERE) -> float:
+    def best(self, g: Floats, mean: Floats, multiplier: float, choice: Any = NOWHERE) -> float:
         """The largest g . N + multiplier V_c of any behaviour; `choice` takes its actions, by nodes."""
         return float(passes.best(self.steps, g.ravel(), mean.ravel(), multiplier, choice))
 
