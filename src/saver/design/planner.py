@@ -29,7 +29,7 @@ STALL, STALL_IN_PHASES = 20_000, 200  # iterations without progress after which 
 PAUSE, SHORT_PAUSE = 10**7, 10**6  # flow updates between two chances to interrupt, or to see the clock
 LONGEST_PAUSE = 100  # iterations, where there is a clock
 RARE = 1e-6  # the probability of an action that can as well be left out
-TRIES = 8  # to make a plan in phases feasible
+TRIES = 8  # to make a plan in phases feasible, where the value of a mixture is not quite linear
 
 
 class Planner:
@@ -260,15 +260,16 @@ class Planner:
         """The plan with just enough of the safest flow mixed in for the constraint to hold."""
         b = found.behaviour
         flow, N, earned = self.walk.follow(b, asked.mean)
-        tries, share, still = TRIES if model is self.walk.phases else 0, 0.0, earned
+        tries, share, still, boldness = TRIES if model is self.walk.phases else 0, 0.0, earned, 1.0
         while asked.required - still > ROUNDING * asked.size(N):
-            share += (1.0 - share) * asked.share(still)
+            share += (1.0 - share) * min(1.0, boldness * asked.share(still))
             mixed = (1 - share) * flow + share * asked.safest
             if tries == 0:  # by nodes the value of a mixture is the mixture of the values
                 b = self.walk.by_row(self.walk.steps, mixed, self.walk.by_node(found.behaviour))
                 N = self.walk.follow(b, asked.mean)[1]
                 break
-            b, tries = self.walk.by_row(model, mixed, found.behaviour), tries - 1
+            b = self.walk.by_row(model, mixed, found.behaviour)
+            tries, boldness = tries - 1, 2.0 * boldness
             _, N, still = self.walk.follow(b, asked.mean)
         limit = limit_of(asked.w, N)
         rounding = ROUNDING * found.multiplier * asked.size(N) / limit if limit > 0 else 0.0
