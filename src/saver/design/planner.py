@@ -23,13 +23,13 @@ from saver.problem.checks import Floats
 from saver.problem.mdp import Mdp
 
 TOLERANCE = 1e-6  # of a design asked for by name; replanning needs less
+LEAST = 10  # iterations of a replan
 MIX = 1e-3  # of uniform play in a starting point
 MOST = 0.999  # of the safest behaviour in a starting point
 STALL, STALL_IN_PHASES = 20_000, 200  # iterations without progress after which no more is expected
 PAUSE, SHORT_PAUSE = 10**7, 10**6  # flow updates between two chances to interrupt, or to see the clock
 LONGEST_PAUSE = 100  # iterations, where there is a clock
 RARE = 1e-6  # the probability of an action that can as well be left out
-TRIES = 8  # to make a plan in phases feasible, where the value of a mixture is not quite linear
 
 
 class Planner:
@@ -69,11 +69,12 @@ class Planner:
     ) -> Plan:
         """Minimise sum w / N, with V_c >= required if there is a `constraint_mean`.
 
-        Starts from `hint` ([S, A] or [L, S, A]), or else from `warm`. Stops at a relative gap of `tolerance`;
-        when the limit improved by less than a share of `settle` since the last look, ten iterations before;
-        after `iterations`; at a quota of `work`, in flow updates, but not within ten iterations; after about
-        `seconds`; or when nothing improves any more. A long horizon with more than 100,000 flows is cut into
-        phases; only without a quota does the solve go on step by step where they are not enough.
+        Starts from `hint` ([S, A] or [L, S, A]), or else from `warm`. Stops at a relative gap of `tolerance`,
+        after `iterations`, after about `seconds`, or when nothing improves any more. For replanning it also
+        stops when the limit improved by less than a share of `settle` since the last look, ten iterations
+        before, or at a quota of `work` in flow updates; with either it does ten iterations at least. A long
+        horizon with more than 100,000 flows is cut into phases; only without a quota does the solve go on
+        step by step where they are not enough.
         """
         asked = self._asked(w, constraint_mean, required)
         tolerance = checks.between("tolerance", tolerance, 0.0, math.inf, closed=(False, False))
@@ -89,7 +90,8 @@ class Planner:
             return self._nothing(asked, start)
         if self.only_state is not None:
             return self._closed(asked)
-        rules = Rules(tolerance, settle, iterations, quota, STALL, PAUSE)
+        least = LEAST if settle > 0 or work is not None else 0
+        rules = Rules(tolerance, settle, iterations, least, quota, STALL, PAUSE)
         return self._search(asked, start, rules, time.monotonic() + seconds)
 
     @property
@@ -257,20 +259,8 @@ class Planner:
             n[solver.SCALE] = passes.objective(asked.w.ravel(), N.ravel(), N.ravel(), 0.0) / unit / span
 
     def _feasible(self, model: Unrolled, asked: Asked, found: Plan) -> Plan:
-        """The plan with just enough of the safest flow mixed in for the constraint to hold."""
-        b = found.behaviour
-        flow, N, earned = self.walk.follow(b, asked.mean)
-        tries, share, still, boldness = TRIES if model is self.walk.phases else 0, 0.0, earned, 1.0
-        while asked.required - still > ROUNDING * asked.size(N):
-            share += (1.0 - share) * min(1.0, boldness * asked.share(still))
-            mixed = (1 - share) * flow + share * asked.safest
-            if tries == 0:  # by nodes the value of a mixture is the mixture of the values
-                b = self.walk.by_row(self.walk.steps, mixed, self.walk.by_node(found.behaviour))
-                N = self.walk.follow(b, asked.mean)[1]
-                break
-            b = self.walk.by_row(model, mixed, found.behaviour)
-            tries, boldness = tries - 1, 2.0 * boldness
-            _, N, still = self.walk.follow(b, asked.mean)
+        """The plan made safe, with its limit."""
+        b, N = self.walk.made_safe(model, found.behaviour, asked)
         limit = limit_of(asked.w, N)
         rounding = ROUNDING * found.multiplier * asked.size(N) / limit if limit > 0 else 0.0
         return dataclasses.replace(found, behaviour=b, limit=limit, rounding=rounding)

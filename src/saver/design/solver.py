@@ -26,7 +26,6 @@ from saver.design.unrolled import Unrolled
 from saver.problem.checks import Floats
 
 LOOK, EARLY = 10, 3  # iterations between two looks, and one look before the first of them
-LEAST = 10  # iterations before a quota or too little progress ends a solve
 LARGEST_MULTIPLIER = 1e30  # where only the safest behaviour will do
 FADE = 0.9  # of the scale on which safety is at stake, from one iteration to the next
 
@@ -98,6 +97,7 @@ class Rules(NamedTuple):
     tolerance: float  # a relative gap
     settle: float  # an improvement of the limit from look to look
     iterations: int
+    least: int  # iterations before anything else ends it
     work: float  # flow updates
     stall: int  # iterations in which the gap does not shrink by a hundredth
     pause: int  # iterations after which to hand back, to be called again
@@ -117,15 +117,17 @@ def descend(model: Any, search: Any, asked: Any, rules: Any) -> Any:
             move(model, search)
         measure(model, search, asked)
         k = n[ITERATION]
-        spent = k >= rules.iterations or (n[WORK] >= rules.work and k >= LEAST)
+        enough = k >= rules.least
+        spent = k >= rules.iterations or (n[WORK] >= rules.work and enough)
         if k % LOOK == 0 or k == EARLY or spent:
             before = n[LIMIT]
             look(model, search, asked, rules.tolerance)
             gap = n[LIMIT] / n[BOUND] - 1.0 if n[BOUND] > 0.0 else np.inf
             if gap < 0.99 * n[BEST]:
                 n[BEST], n[BEST_AT] = gap, k
-            settled = k >= LEAST and before - n[LIMIT] < rules.settle * n[LIMIT]
-            if spent or settled or gap <= rules.tolerance or k - n[BEST_AT] > rules.stall:
+            settled = before - n[LIMIT] < rules.settle * n[LIMIT]
+            stalled = k - n[BEST_AT] > rules.stall
+            if spent or (enough and (settled or stalled or gap <= rules.tolerance)):
                 return DONE
             if k - began >= rules.pause:
                 return GOING

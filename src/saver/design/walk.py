@@ -8,10 +8,13 @@ import numpy as np
 
 from saver.design import flows, passes
 from saver.design.flows import Nodes
+from saver.design.onestate import ROUNDING
+from saver.design.plan import Asked
 from saver.design.unrolled import Unrolled
 from saver.problem.checks import Floats
 from saver.problem.mdp import Mdp
 
+TRIES = 8  # to make a behaviour safe in phases
 NOWHERE = np.empty(0, dtype=np.uint64)  # for choices that nobody asks for
 
 
@@ -69,3 +72,22 @@ class Walk:
         passes.forward(model, b.ravel(), b.ravel(), 0.0, y, mass, weight, N)
         passes.discounted(model, y, mass, D)
         return np.divide(D, N, out=np.ones(N.size), where=N > 0).reshape(self._even.shape)
+
+    def made_safe(self, model: Unrolled, b: Floats, asked: Asked) -> tuple[Floats, Floats]:
+        """b with just enough of the safest flow mixed in for the constraint to hold, and its visits.
+
+        By nodes the value of a mixture is the mixture of the values; in phases it is not quite, and a few
+        tries are made, each bolder, before the mixture is taken by nodes.
+        """
+        flow, N, earned = self.follow(b, asked.mean)
+        tries, boldness, share, mixed = TRIES if model is self.phases else 0, 1.0, 0.0, b
+        while asked.required - earned > ROUNDING * asked.size(N):
+            share += (1.0 - share) * min(1.0, boldness * asked.share(earned))
+            both = (1.0 - share) * flow + share * asked.safest
+            if tries == 0:
+                mixed = self.by_row(self.steps, both, self.by_node(b))
+                return mixed, self.follow(mixed, asked.mean)[1]
+            mixed = self.by_row(model, both, b)
+            _, N, earned = self.follow(mixed, asked.mean)
+            tries, boldness = tries - 1, 2.0 * boldness
+        return mixed, N
