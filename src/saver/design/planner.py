@@ -262,5 +262,6 @@ class Planner:
         """The plan made safe, with its limit."""
         b, N = self.walk.made_safe(model, found.behaviour, asked)
         limit = limit_of(asked.w, N)
-        rounding = ROUNDING * found.multiplier * asked.size(N) / limit if limit > 0 else 0.0
+        part = ROUNDING * found.multiplier * asked.size(N) / limit if limit > 0 else 0.0
+        rounding = part / (1.0 - part) if part < 1.0 else math.inf
         return dataclasses.replace(found, behaviour=b, limit=limit, rounding=rounding)

@@ -76,18 +76,18 @@ class Walk:
     def made_safe(self, model: Unrolled, b: Floats, asked: Asked) -> tuple[Floats, Floats]:
         """b with just enough of the safest flow mixed in for the constraint to hold, and its visits.
 
-        By nodes the value of a mixture is the mixture of the values; in phases it is not quite, and a few
-        tries are made, each bolder, before the mixture is taken by nodes.
+        By nodes the value of a mixture is the mixture of the values but for rounding; in phases it is not
+        quite. So a few tries are made, each bolder, the last of them by nodes.
         """
         flow, N, earned = self.follow(b, asked.mean)
-        tries, boldness, share, mixed = TRIES if model is self.phases else 0, 1.0, 0.0, b
-        while asked.required - earned > ROUNDING * asked.size(N):
-            share += (1.0 - share) * min(1.0, boldness * asked.share(earned))
-            both = (1.0 - share) * flow + share * asked.safest
-            if tries == 0:
-                mixed = self.by_row(self.steps, both, self.by_node(b))
-                return mixed, self.follow(mixed, asked.mean)[1]
-            mixed = self.by_row(model, both, b)
+        share, mixed = 0.0, b
+        for k in range(TRIES):
+            if asked.required - earned <= ROUNDING * asked.size(N):
+                break
+            share += (1.0 - share) * min(1.0, 2.0**k * asked.share(earned))
+            by = model if k < TRIES - 2 else self.steps
+            mixed = self.by_row(
+                by, (1.0 - share) * flow + share * asked.safest, self.by_node(b) if by is self.steps else b
+            )
             _, N, earned = self.follow(mixed, asked.mean)
-            tries, boldness = tries - 1, 2.0 * boldness
         return mixed, N
