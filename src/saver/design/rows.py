@@ -11,7 +11,7 @@ from saver._jit import inlined, inner
 FLOOR = 1e-16  # no available action falls below this in an iterate, so that it can come back
 ROUNDED = 1e-13  # a spread that is rounding, relative to what it is the spread of
 LOW, HIGH = 0.01, 100.0  # of 1 + u in one step
-LARGEST = 10.0  # growth that momentum looks at
+LARGEST = 3.0  # growth that momentum looks at
 
 
 @inlined
