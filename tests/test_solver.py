@@ -250,6 +250,12 @@ def test_data_of_another_model_is_no_warm_start():
         InvalidData, match=r"a vector of shape \(20,\) holds no warm start for 4 states and 2"
     ):
         Planner(random_graph(1)).last = np.zeros(20)
+    one, other = Planner(random_graph(1, horizon=3)), Planner(random_graph(1, horizon=5))
+    w = visits(one.mdp, one.mdp.uniform)
+    one.solve(w)
+    other.last = one.last
+    with pytest.raises(InvalidData, match="the behaviour to start from has 6 rows, the model 10 nodes"):
+        other.solve(w)
 
 
 @pytest.mark.parametrize("quota", [0.0, 1e5, 3e5])

@@ -189,18 +189,19 @@ class Planner:
             stages.append((walk.steps, asked))
         if asked.steer is not asked.mean:
             stages.append((stages[-1][0], asked._replace(steer=asked.mean)))
-        work, done = 0.0, 0
+        work, done, plans = 0.0, 0, []
         for model, program in stages:
             soon = model is walk.phases and quota == math.inf
             left = rules._replace(
                 iterations=iterations - done, work=quota - work, stall=STALL_IN_PHASES if soon else STALL
             )
-            plan = self._descend(model, program, hint, left, deadline)
-            work, done, hint = work + plan.work, done + plan.iterations, None
+            plans.append(self._descend(model, program, hint, left, deadline))
+            work, done, hint = work + plans[-1].work, done + plans[-1].iterations, None
             over = done >= iterations or work >= quota or time.monotonic() > deadline
-            if over or rules.settle > 0 or plan.gap <= rules.tolerance:
+            if over or rules.settle > 0 or plans[-1].gap <= rules.tolerance:
                 break
-        return dataclasses.replace(plan, iterations=done, work=work)
+        best, bound = min(plans, key=lambda plan: plan.limit), max(plan.bound for plan in plans)
+        return dataclasses.replace(best, bound=bound, iterations=done, work=work)
 
     def _descend(
         self, model: Unrolled, asked: Asked, hint: Floats | None, rules: Rules, deadline: float

@@ -11,6 +11,7 @@ from saver.design.flows import Nodes
 from saver.design.onestate import ROUNDING
 from saver.design.plan import Asked
 from saver.design.unrolled import Unrolled
+from saver.errors import InvalidData
 from saver.problem.checks import Floats
 from saver.problem.mdp import Mdp
 
@@ -37,8 +38,13 @@ class Walk:
 
     def by_node(self, b: Floats) -> Floats:
         """A behaviour by rows as one by nodes."""
-        if self.phases is None or len(b) == len(self.nodes.state):
+        if len(b) == len(self.nodes.state):
             return b
+        if self.phases is None or len(b) != len(self.phases.row_state):
+            raise InvalidData(
+                f"the behaviour to start from has {len(b)} rows, the model {len(self.nodes.state)} nodes; "
+                "take one from a planner of the same model"
+            )
         by_node: Floats = b[self.phases.row]
         return by_node
 
