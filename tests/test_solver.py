@@ -291,24 +291,19 @@ def test_a_settled_plan_is_close_and_stops_before_it_is_proved():
 
 
 @pytest.mark.parametrize("horizon", [1, 4])
-def test_what_is_required_may_be_the_best_value_up_to_rounding(horizon):
-    # Every action is worth the same: 0.7 * (1 - 0.3) = 0.48999999999999994 is what all of them earn.
-    alpha, worth = 0.3, 0.7
-    P = np.zeros((1, 3, 1)) if horizon == 1 else np.ones((1, 3, 1))
-    mdp = Mdp(P, horizon)
-    target, variance = np.array([[0.2, 0.3, 0.5]]), np.array([[1.0, 4.0, 2.25]])
-    mean = np.full((1, 3), 0.49)
+@pytest.mark.parametrize("target", [[0.2, 0.3, 0.5], [1 / 3, 1 / 3, 1 / 3]])
+def test_what_is_required_may_be_the_best_value_up_to_rounding(horizon, target):
+    # Every action is worth (1 - alpha) baseline_value: whatever is played is safe but for the last digit.
+    mdp = Mdp(np.zeros((1, 3, 1)) if horizon == 1 else np.ones((1, 3, 1)), horizon)
+    target, variance = np.array([target]), np.array([[1.0, 4.0, 2.25]])
     problem = Problem(
-        mdp, target, target, alpha=alpha, baseline_value=worth * horizon, constraint=SubGaussian(0.1, 0, 1)
+        mdp, target, target, alpha=0.3, baseline_value=0.7 * horizon, constraint=SubGaussian(0.1, 0, 1)
     )
-    found = design.exact(problem, variance, mean)
-    free = horizon * (0.2 * 1 + 0.3 * 2 + 0.5 * 1.5) ** 2
-    assert found.limit == pytest.approx(free, rel=1e-5)
-    assert found.price == 1.0
-    for off in (1 - 1e-15, 1 + 1e-15):
-        assert Planner(mdp).solve(
-            weights(mdp, target) ** 2 * variance, mean * off, problem.required
-        ).limit == (pytest.approx(free, rel=1e-5))
+    for digit in (1.0, 1 - 1e-15, 1 + 1e-15):
+        found = design.exact(problem, variance, np.full((1, 3), (1 - 0.3) * 0.7 * digit))
+        assert found.limit == pytest.approx(horizon * (target[0] @ [1.0, 2.0, 1.5]) ** 2, rel=1e-5)
+        assert found.price == 1.0
+        assert found.gap < 1e-6
 
 
 @pytest.mark.parametrize("penalty", [1e8, 1e12])
