@@ -1,7 +1,21 @@
 """Behaviour designs: how often to visit each (state, action)."""
 
 from saver.design.closed import dag, is_tree, tree
-from saver.design.exact import ExactDesign, Planner, coverage, exact
+from saver.design.exact import ExactDesign, coverage, exact
 from saver.design.parts import Design, limit
+from saver.design.plan import Plan, Warm
+from saver.design.planner import Planner
 
-__all__ = ["Design", "ExactDesign", "Planner", "coverage", "dag", "exact", "is_tree", "limit", "tree"]
+__all__ = [
+    "Design",
+    "ExactDesign",
+    "Plan",
+    "Planner",
+    "Warm",
+    "coverage",
+    "dag",
+    "exact",
+    "is_tree",
+    "limit",
+    "tree",
+]

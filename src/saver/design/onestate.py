@@ -14,6 +14,7 @@ import numpy as np
 from saver._jit import jit
 
 HALVINGS = 90  # of an interval of 680 in the logarithm: beyond the last digit
+ROUNDING = 4 * float(np.finfo(float).eps)  # of the numbers whose difference the constraint is
 
 
 @jit
@@ -34,11 +35,12 @@ def one_decision(w: Any, mean: Any, allowed: Any, required: float) -> Any:
     required = min(required, top)
     b = np.zeros(len(w))
     part = one_state(costs[:n], means[:n], required)[0] if costly else np.full(n, 1.0 / n)
-    earned = 0.0
+    earned, size = 0.0, 0.0
     for i in range(n):
         b[at[i]] = part[i]
         earned += part[i] * means[i]
-    if earned < required:
+        size += part[i] * abs(means[i])
+    if earned < required - ROUNDING * (size + abs(required)):
         share = min(1.0, (required - earned) / (top - earned))
         for a in range(len(w)):
             b[a] *= 1.0 - share
@@ -50,7 +52,7 @@ def one_decision(w: Any, mean: Any, allowed: Any, required: float) -> Any:
 def one_state(w: Any, mean: Any, required: float) -> Any:
     """b and lambda for weights w >= 0, not all 0, and a bound that is attainable."""
     b = w / np.sum(w)
-    if np.sum(b * mean) >= required:
+    if np.sum(b * mean) >= required - ROUNDING * (np.sum(b * np.abs(mean)) + abs(required)):
         return b, 0.0
     top = np.max(mean)
     size, lost, room = 0.0, 0.0, np.inf  # sums of k and of k (top - mean), k = w / sqrt(top - mean)

@@ -1,0 +1,268 @@
+"""Repeated solves of one model: each takes over what the one before has found and proved."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from saver.design import passes, solver
+from saver.design.onestate import ROUNDING, one_state
+from saver.design.parts import limit_of
+from saver.design.plan import Asked, Plan, Warm, steered
+from saver.design.solver import Program, Rules, Search
+from saver.design.unrolled import Unrolled
+from saver.design.walk import Walk
+from saver.errors import Infeasible, InvalidProblem
+from saver.problem import checks
+from saver.problem.bellman import by_step
+from saver.problem.checks import Floats
+from saver.problem.mdp import Mdp
+
+TOLERANCE = 1e-6  # of a design asked for by name; replanning needs less
+LEAST = 10  # iterations of a replan
+MIX = 1e-3  # of uniform play in a starting point
+MOST = 0.999  # of the safest behaviour in a starting point
+STALL, STALL_IN_PHASES = 20_000, 200  # iterations without progress after which no more is expected
+PAUSE, SHORT_PAUSE = 10**7, 10**6  # flow updates between two chances to interrupt, or to see the clock
+LONGEST_PAUSE = 100  # iterations, where there is a clock
+RARE = 1e-6  # the probability of an action that can as well be left out
+
+
+class Planner:
+    """Repeated solves in one model: its structure is kept, and `warm` goes from one solve to the next.
+
+    A solve depends on its arguments and on `warm`, and on nothing else unless it is given `seconds`.
+    """
+
+    def __init__(self, mdp: Mdp) -> None:
+        checks.model(mdp)
+        self.mdp = mdp
+        self.walk = Walk(mdp)
+        self.nodes = self.walk.nodes
+        self.warm: Warm | None = None
+
+    @property
+    def last(self) -> Floats | None:
+        """`warm` as one vector."""
+        return None if self.warm is None else self.warm.flat()
+
+    @last.setter
+    def last(self, flat: ArrayLike | None) -> None:
+        self.warm = None if flat is None else Warm.of(flat, self.mdp.states, self.mdp.actions)
+
+    def solve(
+        self,
+        w: Floats,
+        constraint_mean: ArrayLike | None = None,
+        required: float = 0.0,
+        *,
+        hint: Floats | None = None,
+        tolerance: float = TOLERANCE,
+        settle: float = 0.0,
+        iterations: int = 10**9,
+        work: float | None = None,
+        seconds: float = math.inf,
+    ) -> Plan:
+        """Minimise sum w / N, with V_c >= required if there is a `constraint_mean`.
+
+        Starts from `hint` ([S, A] or [L, S, A]), or else from `warm`. Stops at a relative gap of `tolerance`,
+        after `iterations`, after about `seconds`, or when nothing improves any more. For replanning it also
+        stops when the limit improved by less than a share of `settle` since the last look, ten iterations
+        before, or at a quota of `work` in flow updates; with either it does ten iterations at least. A long
+        horizon with more than 100,000 flows is cut into phases; only without a quota does the solve go on
+        step by step where they are not enough.
+        """
+        asked = self._asked(w, constraint_mean, required)
+        tolerance = checks.between("tolerance", tolerance, 0.0, math.inf, closed=(False, False))
+        settle = checks.between("settle", settle, 0.0, 1.0, closed=(True, True))
+        iterations = checks.whole("iterations", iterations, 0)
+        quota = math.inf
+        if work is not None:
+            quota = checks.between("work", work, 0.0, math.inf, closed=(True, False))
+        if seconds != math.inf:
+            seconds = checks.between("seconds", seconds, 0.0, math.inf, closed=(True, False))
+        start = None if hint is None else checks.policy(self.mdp, hint, "hint")
+        if not np.any(asked.w > 0):
+            return self._nothing(asked, start)
+        if self.only_state is not None:
+            return self._closed(asked)
+        least = LEAST if settle > 0 or work is not None else 0
+        rules = Rules(tolerance, settle, iterations, least, quota, STALL, PAUSE)
+        return self._search(asked, start, rules, time.monotonic() + seconds)
+
+    @property
+    def only_state(self) -> int | None:
+        """The state of the only decision, where there is no more than one."""
+        return int(self.nodes.state[0]) if len(self.nodes.state) == 1 else None
+
+    def best_value(self, mean: Floats) -> float:
+        """The largest constraint value that any behaviour has."""
+        mean = checks.shaped("mean", mean, (self.mdp.states, self.mdp.actions))
+        return self.walk.best(np.zeros(mean.size), np.array(mean), 1.0)
+
+    def unroll(self, plan: Plan) -> tuple[Floats, Floats]:
+        """The policy, uniform where no behaviour can be, and the occupancy, [L, S, A] each."""
+        policy = by_step(self.mdp, self.mdp.uniform).copy()
+        occupancy, at = np.zeros(policy.shape), (self.nodes.step, self.nodes.state)
+        policy[at] = self.walk.by_node(plan.behaviour)
+        occupancy[at] = self.walk.follow(plan.behaviour, np.zeros(policy.shape[1:]))[0]
+        return policy, occupancy
+
+    def is_safe(self, plan: Plan, mean: Floats, required: float) -> bool:
+        """Whether the plan earns what is required, up to rounding."""
+        mean = np.array(checks.shaped("mean", mean, (self.mdp.states, self.mdp.actions)))
+        _, N, earned = self.walk.follow(plan.behaviour, mean)
+        return earned >= required - ROUNDING * (abs(required) + float(np.sum(N * np.abs(mean))))
+
+    def _asked(self, w: Floats, constraint_mean: ArrayLike | None, required: float) -> Asked:
+        shape = (self.mdp.states, self.mdp.actions)
+        w = np.array(checks.within("w", checks.shaped("w", w, shape), 0.0))  # writable copies: numba compiles
+        if constraint_mean is None:  # anew for each kind of array
+            mean, required = np.zeros(shape), -1.0
+        else:
+            mean = np.array(checks.shaped("constraint_mean", constraint_mean, shape))
+            required = checks.number("required", required)
+        if len(bad := np.argwhere((w > 0) & ~(self.mdp.available & self.mdp.reachable[:, None]))):
+            s, a = bad[0]
+            raise InvalidProblem(
+                f"w[{s}, {a}] is {checks.show(w[s, a])}, but no behaviour can take "
+                f"{self.mdp.action_label(a)} in {self.mdp.state_label(s)}; set it to 0"
+            )
+        safest, top = self.walk.safest(mean)
+        if not top >= required - 1e-9 * abs(required):
+            raise Infeasible(
+                f"no behaviour reaches the required constraint value {required:g}: the best attainable is "
+                f"{top:g}; raise alpha, or correct constraint_mean or baseline_value"
+            )
+        flow, N, _ = self.walk.follow(safest, mean)
+        return Asked(w, mean, steered(w, mean, N), min(required, top), flow, N, top)
+
+    def _begin(self, model: Unrolled, asked: Asked, hint: Floats | None) -> Floats:
+        """The starting point, with a little of everything: `warm`, or else a hint mixed until it is safe."""
+        even = self.walk.even(model)
+        if self.warm is not None and hint is None:
+            b = self.warm.behaviour
+            if len(b) != len(even):
+                b = self.walk.by_row(model, self.walk.follow(b, asked.mean)[0], even)
+            return (1 - MIX) * b + MIX * even
+        policy = by_step(self.mdp, self.mdp.uniform if hint is None else hint)
+        b = (1 - MIX) * policy[self.nodes.step, self.nodes.state] + MIX * self.walk.even(self.walk.steps)
+        flow, _, earned = self.walk.follow(b, asked.steer)
+        share = min(MOST, asked.share(earned))
+        return self.walk.by_row(model, (1 - share) * flow + share * asked.safest, even)
+
+    def _nothing(self, asked: Asked, hint: Floats | None) -> Plan:
+        """Nothing to learn: a safe behaviour."""
+        b = self._begin(self.walk.steps, asked, hint)
+        plan = self._feasible(self.walk.steps, asked, Plan(b, 0.0, 0.0, 0.0))
+        self.warm = Warm(plan.behaviour, np.zeros(asked.w.shape), asked.mean, 0.0)
+        return plan
+
+    def _closed(self, asked: Asked) -> Plan:
+        """One decision: the closed form, certified by the prices of its solution."""
+        allowed = self.mdp.available[self.only_state]
+        b = np.zeros((1, self.mdp.actions))
+        root, mean = np.sqrt(asked.w[self.only_state, allowed]), asked.mean[self.only_state, allowed]
+        b[0, allowed], multiplier = one_state(root, mean, asked.required)
+        multiplier = min(float(multiplier), solver.LARGEST_MULTIPLIER)
+        bound = self.bound(b, asked, multiplier)
+        plan = self._feasible(self.walk.steps, asked, Plan(b, 0.0, bound, multiplier))
+        self.warm = Warm(plan.behaviour, np.zeros(asked.w.shape), asked.mean, 0.0)
+        return plan
+
+    def bound(self, b: Floats, asked: Asked, multiplier: float) -> float:
+        """f^2 / D, the dual bound with the prices of b."""
+        N, g = self.walk.follow(b, asked.mean)[1], np.zeros(asked.w.size)
+        passes.prices(asked.w.ravel(), N.ravel(), g)
+        slack = self.walk.best(g, asked.mean, multiplier) - multiplier * asked.required
+        return limit_of(asked.w, N) ** 2 / slack if slack > 0 else 0.0
+
+    def _search(self, asked: Asked, hint: Floats | None, rules: Rules, deadline: float) -> Plan:
+        """Descend; where that is not enough, on from phases to steps, and from cut penalties to true ones."""
+        walk, quota, iterations = self.walk, rules.work, rules.iterations
+        stages = [(walk.phases or walk.steps, asked)]
+        if walk.phases is not None and quota == math.inf:
+            stages.append((walk.steps, asked))
+        if asked.steer is not asked.mean:
+            stages.append((stages[-1][0], asked._replace(steer=asked.mean)))
+        work, done, plans = 0.0, 0, []
+        for model, program in stages:
+            soon = model is walk.phases and quota == math.inf
+            left = rules._replace(
+                iterations=iterations - done, work=quota - work, stall=STALL_IN_PHASES if soon else STALL
+            )
+            plans.append(self._descend(model, program, hint, left, deadline))
+            work, done, hint = work + plans[-1].work, done + plans[-1].iterations, None
+            over = done >= iterations or work >= quota or time.monotonic() > deadline
+            if over or rules.settle > 0 or plans[-1].gap <= rules.tolerance:
+                break
+        best, bound = min(plans, key=lambda plan: plan.limit), max(plan.bound for plan in plans)
+        return dataclasses.replace(best, bound=bound, iterations=done, work=work)
+
+    def _descend(
+        self, model: Unrolled, asked: Asked, hint: Floats | None, rules: Rules, deadline: float
+    ) -> Plan:
+        """Solve by `solver`, in units in which the largest w is 1, and keep what the next solve needs."""
+        b, unit = self._begin(model, asked, hint), float(asked.w.max())
+        visits, value = asked.safest_visits.ravel(), asked.safest_value
+        aim = asked.required - ROUNDING * asked.size(asked.safest_visits)
+        program = Program(asked.w.ravel() / unit, asked.steer.ravel(), asked.required, aim, visits, value)
+        search = Search.of(model, b, asked.w.size)
+        self._carry(model, search, asked, unit)
+        pause = max(1, int(PAUSE / model.work))
+        if deadline < math.inf:
+            pause = min(max(1, int(SHORT_PAUSE / model.work)), LONGEST_PAUSE)
+        rules = rules._replace(pause=pause)
+        while solver.descend(model, search, program, rules) == solver.GOING:
+            if time.monotonic() > deadline:
+                break
+        n = search.numbers
+        certified = unit * n[solver.BOUND] / n[solver.SLACK] if n[solver.BOUND] > 0 else 0.0
+        held = float(certified * n[solver.HELD])
+        kept = search.kept.reshape(b.shape)
+        if asked.steer is not asked.mean:  # what has a huge penalty and is hardly taken is not taken
+            kept = np.where((kept < RARE) & (asked.steer > asked.mean)[model.row_state], 0.0, kept)
+            kept /= kept.sum(axis=1, keepdims=True)
+        found = Plan(
+            kept,
+            0.0,
+            float(unit * n[solver.BOUND]),
+            held if certified else float(unit * n[solver.MULTIPLIER]),
+            iterations=int(n[solver.ITERATION]),
+            work=float(n[solver.WORK]),
+        )
+        plan = self._feasible(model, asked, found)
+        prices = certified * search.certificate.reshape(asked.w.shape)
+        self.warm = Warm(plan.behaviour, prices, asked.steer, held)
+        return plan
+
+    def _carry(self, model: Unrolled, search: Search, asked: Asked, unit: float) -> None:
+        """Give a search its scale of safety and the certificate of the last solve, moved to the new means:
+
+        g' = max(g + m d (c_old - c_new), 0), d = discounted visits over visits, leaves g . N + m V_c what it
+        was for behaviours like the last one.
+        """
+        n, warm = search.numbers, self.warm
+        if warm is not None:
+            change = warm.multiplier * (warm.mean - asked.steer)
+            if self.mdp.discount < 1 and np.any(change):
+                change *= self.walk.fading(model, search.b)
+            search.certificate[:] = np.maximum(warm.prices + change, 0.0).ravel() / unit
+            n[solver.HELD], n[solver.SLACK] = warm.multiplier / unit, 1.0
+        if warm is not None and warm.multiplier > 0:
+            n[solver.SCALE] = warm.multiplier / unit
+        elif (span := asked.safest_value + self.walk.best(np.zeros(asked.w.size), -asked.steer, 1.0)) > 0:
+            N = self.walk.follow(search.b.reshape(-1, self.mdp.actions), asked.steer)[1]
+            n[solver.SCALE] = passes.objective(asked.w.ravel(), N.ravel(), N.ravel(), 0.0) / unit / span
+
+    def _feasible(self, model: Unrolled, asked: Asked, found: Plan) -> Plan:
+        """The plan made safe, with its limit."""
+        b, N = self.walk.made_safe(model, found.behaviour, asked)
+        limit = limit_of(asked.w, N)
+        part = ROUNDING * found.multiplier * asked.size(N) / limit if limit > 0 else 0.0
+        rounding = part / (1.0 - part) if part < 1.0 else math.inf
+        return dataclasses.replace(found, behaviour=b, limit=limit, rounding=rounding)

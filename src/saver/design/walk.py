@@ -1,0 +1,99 @@
+"""One model as a planner walks it: the passes for whole arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from saver.design import flows, passes
+from saver.design.flows import Nodes
+from saver.design.onestate import ROUNDING
+from saver.design.plan import Asked
+from saver.design.unrolled import Unrolled
+from saver.errors import InvalidData
+from saver.problem.checks import Floats
+from saver.problem.mdp import Mdp
+
+TRIES = 8  # to make a behaviour safe in phases
+NOWHERE = np.empty(0, dtype=np.uint64)  # for choices that nobody asks for
+
+
+class Walk:
+    """Behaviours by rows, their flows by nodes, and values of both.
+
+    Rows are nodes, or, in `phases`, the states of each phase.
+    """
+
+    def __init__(self, mdp: Mdp) -> None:
+        self.nodes = Nodes.of(mdp)
+        self.steps = Unrolled.of(self.nodes)
+        self.phases = Unrolled.in_phases(self.nodes)
+        self._even = mdp.uniform
+
+    def even(self, model: Unrolled) -> Floats:
+        """Uniform play, by rows."""
+        even: Floats = self._even[model.row_state]
+        return even
+
+    def by_node(self, b: Floats) -> Floats:
+        """A behaviour by rows as one by nodes."""
+        if len(b) == len(self.nodes.state):
+            return b
+        if self.phases is None or len(b) != len(self.phases.row_state):
+            raise InvalidData(
+                f"the behaviour to start from has {len(b)} rows, the model {len(self.nodes.state)} nodes; "
+                "take one from a planner of the same model"
+            )
+        by_node: Floats = b[self.phases.row]
+        return by_node
+
+    def by_row(self, model: Unrolled, flow: Floats, otherwise: Floats) -> Floats:
+        """A flow by nodes as a behaviour by rows: `otherwise` where nothing flows."""
+        if model is not self.steps:
+            flow = np.stack([np.bincount(model.row, x, len(model.row_state)) for x in flow.T], axis=1)
+        mass = flow.sum(axis=1, keepdims=True)
+        return np.where(mass > 0, flow / np.where(mass > 0, mass, 1.0), otherwise)
+
+    def follow(self, b: Floats, mean: Floats) -> tuple[Floats, Floats, float]:
+        """The flow by nodes, the visits and the constraint value of b."""
+        b, mass, N = self.by_node(b), np.zeros(len(self.nodes.state)), np.zeros(mean.shape)
+        earned = flows.forward(self.nodes, b, mean, mass, N)
+        return mass[:, None] * b, N, float(earned)
+
+    def best(self, g: Floats, mean: Floats, multiplier: float, choice: Any = NOWHERE) -> float:
+        """The largest g . N + multiplier V_c of any behaviour; `choice` takes its actions, by nodes."""
+        return float(passes.best(self.steps, g.ravel(), mean.ravel(), multiplier, choice))
+
+    def safest(self, mean: Floats) -> tuple[Floats, float]:
+        """The behaviour by nodes that earns most, and what it earns."""
+        choice = np.zeros(len(self.nodes.state), dtype=np.uint64)
+        top = self.best(np.zeros(mean.shape), mean, 1.0, choice)
+        return np.eye(mean.shape[1])[choice], top
+
+    def fading(self, model: Unrolled, b: Floats) -> Floats:
+        """Discounted visits over visits of b, [S, A]: what a visit counts in the constraint value."""
+        mass, weight = np.zeros(len(model.state)), np.zeros(len(model.row_state))
+        y, N, D = np.empty(b.size), np.zeros(self._even.size), np.zeros(self._even.size)
+        passes.forward(model, b.ravel(), b.ravel(), 0.0, y, mass, weight, N)
+        passes.discounted(model, y, mass, D)
+        return np.divide(D, N, out=np.ones(N.size), where=N > 0).reshape(self._even.shape)
+
+    def made_safe(self, model: Unrolled, b: Floats, asked: Asked) -> tuple[Floats, Floats]:
+        """b with just enough of the safest flow mixed in for the constraint to hold, and its visits.
+
+        By nodes the value of a mixture is the mixture of the values but for rounding; in phases it is not
+        quite. So a few tries are made, each bolder, the last of them by nodes.
+        """
+        flow, N, earned = self.follow(b, asked.mean)
+        share, mixed = 0.0, b
+        for k in range(TRIES):
+            if asked.required - earned <= ROUNDING * asked.size(N):
+                break
+            share += (1.0 - share) * min(1.0, 2.0**k * asked.share(earned))
+            by = model if k < TRIES - 2 else self.steps
+            mixed = self.by_row(
+                by, (1.0 - share) * flow + share * asked.safest, self.by_node(b) if by is self.steps else b
+            )
+            _, N, earned = self.follow(mixed, asked.mean)
+        return mixed, N
