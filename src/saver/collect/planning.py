@@ -21,7 +21,7 @@ from saver.problem.checks import Floats, Ints
 from saver.problem.statement import Problem
 from saver.safety.widths import paper_lower, paper_width
 
-GAP, SETTLED = 0.01, 0.002  # a replan stops at such a gap, or when ten iterations improve it by less
+GAP, SETTLED = 0.002, 0.0005  # a replan stops at such a gap, or when ten iterations improve it by less
 QUOTA = 2.5e6  # flow updates of a replan, about 50 ms
 NEVER = 2.0**60  # the number of an episode that does not come
 QUARTER = 0.25
@@ -111,11 +111,7 @@ class Designer:
         planner.last = warm
         required = attainable(self.problem.required, paced, planner.best_value(mean))
         hint = self.problem.target if warm is None else None
-        import os
-        tol,settle=eval(os.environ.get("REP","(.01,.002)"))
-        plan = planner.solve(
-            w, mean, required, hint=hint, tolerance=tol, settle=settle, work=QUOTA
-        )
+        plan = planner.solve(w, mean, required, hint=hint, tolerance=GAP, settle=SETTLED, work=QUOTA)
         return Designed(planner.unroll(plan)[0], planner.last)
 
     def _check_sepec(self) -> None:

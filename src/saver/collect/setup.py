@@ -63,8 +63,9 @@ class Setup:
 
         Nothing where it is the paper's, and 1 where a model is deterministic. Where paths are random most
         nodes are met a few times only, and 1 would give the first visit of every node to its likeliest
-        action. Times (k + e) / b(a), k = 0, 1, ..., with exponential e, come first for action a with
-        probability b(a): so each node has an e of its own for each action, drawn once and always the same.
+        action. The tracker takes actions in the order of the times (k + e) / b(a), k = 0, 1, ...; with e
+        uniform in (0, 1) action a has b(a) t of them up to any time t, on average. So each node has an e of
+        its own for each action, drawn once and always the same.
         """
         mdp = self.problem.mdp
         rows = len(self.stage.nodes.state) if by_step else mdp.states
@@ -72,7 +73,7 @@ class Setup:
             return np.zeros((rows, mdp.actions))
         if self.stage.deterministic:
             return np.ones((rows, mdp.actions))
-        found: Floats = np.random.default_rng(int(by_step)).exponential(size=(rows, mdp.actions))
+        found: Floats = np.random.default_rng(int(by_step)).random((rows, mdp.actions))
         return found
 
     @property
