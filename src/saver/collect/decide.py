@@ -12,11 +12,11 @@ import numpy as np
 from saver.collect.apply import exploration_of, plan_of, policy_of
 from saver.collect.events import BASELINE, EXPLORE, PLAN, Asked, Plan
 from saver.collect.knowledge import Statistics
-from saver.collect.planning import next_plan
+from saver.collect.planning import UNNEEDED, next_plan
 from saver.collect.setup import USED, Setup
 from saver.collect.state import KINDS, State, outstanding, set_words, words
 from saver.collect.tracker import follow_design
-from saver.problem.checks import Bools, Floats
+from saver.problem.checks import Bools, Floats, Ints
 from saver.safety import GATES
 from saver.safety.policies import Policy
 
@@ -83,7 +83,8 @@ def design(setup: Setup, state: State, plan: Plan | None) -> Candidate:
     kinds = ("design",) if collector.track == "designed" else KINDS
     policy = plan_of(setup, plan)
     counts = visits(setup, state, policy.by_step, kinds)
-    return Candidate("design", *_follow(setup, policy, counts, come_first(setup, state)))
+    first = come_first(setup, state, unplanned(setup, policy, plan.since))
+    return Candidate("design", *_follow(setup, policy, counts, first))
 
 
 def _follow(setup: Setup, policy: Policy, counts: Floats, first: Bools | None) -> tuple[Any, bool]:
@@ -112,7 +113,7 @@ def new_plan(setup: Setup, state: State) -> Plan:
     )
     policy = setup.stage.grid.policy(made.policy)
     until = int(next_plan(number, float(setup.collector.replan)))
-    return Plan(policy.by_step, policy.rows, until, made.warm)
+    return Plan(policy.by_step, policy.rows, until, number, made.warm)
 
 
 def pace(setup: Setup, state: State) -> float:
@@ -144,7 +145,27 @@ def visits(setup: Setup, state: State, by_step: bool, kinds: tuple[str, ...]) ->
     return sums
 
 
-def come_first(setup: Setup, state: State) -> Bools:
+def unplanned(setup: Setup, policy: Policy, number: int) -> Ints:
+    """`Designer.needed`, without the pairs that a plan made for episode `number` will visit by itself.
+
+    What comes first is played wherever its state is met, in a long episode again and again. The exact design
+    gives every pair with weight its visits: only those with less than one to come, until the end of the
+    campaign, have to come first.
+    """
+    designer, stage = setup.designer, setup.stage
+    if not designer.exact_on_graph:
+        return designer.needed
+    key, kept = (policy.key, number), setup.unplanned
+    if kept is None or kept[0] != key:
+        visits = np.zeros(designer.needed.shape)
+        np.add.at(visits, stage.nodes.state, stage.play(policy).flow)
+        to_come = (setup.episodes - number + 1) * visits
+        setup.unplanned = kept = (key, np.where(to_come >= 1.0, UNNEEDED, designer.needed))
+    needed: Ints = kept[1]
+    return needed
+
+
+def come_first(setup: Setup, state: State, needed: Ints) -> Bools:
     """Pairs that come first: needed, never sampled, and not expected by a trial that is out.
 
     From the middle of the campaign on also those with one sample, which says nothing of their variance:
@@ -152,7 +173,7 @@ def come_first(setup: Setup, state: State) -> Bools:
     """
     enough = 1 if 2 * (state.asked + 1) <= setup.episodes else 2
     seen = state.sums.rewards.counts >= enough
-    first: Bools = (setup.designer.needed <= enough) & ~seen & (outstanding(setup, state).expecting == 0)
+    first: Bools = (needed <= enough) & ~seen & (outstanding(setup, state).expecting == 0)
     return first
 
 

@@ -24,12 +24,14 @@ class Plan:
         by_step: rows are nodes (step, state), else states.
         rows: probabilities, [n, A].
         until: the episode at which it is replaced.
+        since: the episode for which it was made.
         warm: where the next solve may start, or None.
     """
 
     by_step: bool
     rows: Any
     until: int
+    since: int = 1
     warm: Any = None
 
 

@@ -25,6 +25,7 @@ GAP, SETTLED = 0.002, 0.0005  # a replan stops at such a gap, or when ten iterat
 QUOTA = 2.5e6  # flow updates of a replan, about 50 ms
 NEVER = 2.0**60  # the number of an episode that does not come
 QUARTER = 0.25
+UNNEEDED = 3  # of `needed_pairs`: never
 NEGLIGIBLE = 0.01  # share of the mean squared error
 ROOM = 1e-3  # kept below the best value that is believed attainable
 
@@ -72,6 +73,11 @@ class Designer:
     def paced(self) -> bool:
         """Whether the design is told what the ledger can afford."""
         return self.collector.design == "exact" and self.collector.promises
+
+    @property
+    def exact_on_graph(self) -> bool:
+        """Whether the exact program is solved, for more than one decision."""
+        return self.planner is not None and self.planner.only_state is None
 
     def design(self, statistics: Statistics, variance: Floats, paced: float, warm: Any = None) -> Designed:
         """The design for what is believed; `paced` and `warm`, where the last solve ended, if it is exact."""
@@ -142,7 +148,7 @@ class Designer:
 
 
 def needed_pairs(c: Floats, episodes: int) -> Ints:
-    """From which half of a campaign on a pair must be seen, [S, A]: 1, 2, or 3 for never.
+    """From which half of a campaign on a pair must be seen, [S, A]: 1, 2, or UNNEEDED.
 
     From the first on all with weight but the lightest, which together cannot move the answer; from the second
     on those too, because no interval is bounded while a pair with weight is unseen.
@@ -153,8 +159,8 @@ def needed_pairs(c: Floats, episodes: int) -> Ints:
     """
     order = np.argsort(c, axis=None, kind="stable")
     light = np.cumsum(c.ravel()[order]) ** 2 <= NEGLIGIBLE * c.sum() / episodes
-    needed = np.where(c > 0, 1, 3)
-    needed.ravel()[order[light]] = np.where(c.ravel()[order[light]] > 0, 2, 3)
+    needed = np.where(c > 0, 1, UNNEEDED)
+    needed.ravel()[order[light]] = np.where(c.ravel()[order[light]] > 0, 2, UNNEEDED)
     return needed
 
 

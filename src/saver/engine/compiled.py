@@ -17,7 +17,7 @@ from scipy import sparse
 from saver._jit import cache_folder
 from saver.collect import Collector, Setup
 from saver.collect.apply import plan_of
-from saver.collect.decide import new_plan
+from saver.collect.decide import new_plan, unplanned
 from saver.collect.knowledge import Statistics
 from saver.collect.planning import next_plan
 from saver.collect.state import State
@@ -158,7 +158,8 @@ class Worker:
         tracker.T[begin:] += s.setup.offsets[by_node]
         run.now.by_node, run.now.planned = by_node, 1
         states = nodes.state if by_node else s.scene.every
-        rate_all(tracker, begin, states, run.now.enough, s.scene.pairs, run.seen)
+        run.needed[:] = unplanned(s.setup, s.setup.stage.grid.policy(policy), number).ravel()
+        rate_all(tracker, begin, states, run.now.enough, run.needed, run.seen)
         self.run = run.following(tracker)
 
     def _estimate(self) -> Estimate:

@@ -57,6 +57,8 @@ def begin(scene: Any, rules: Any, run: Any) -> None:
     now = run.now
     run.cells.fill(0)
     run.seen.fill(0.0)
+    for p in range(len(rules.needed)):
+        run.needed[p] = rules.needed[p]
     for i in range(len(rules.ahead)):
         for a in range(rules.ahead.shape[1]):
             run.tracker.T[i, a] = rules.ahead[i, a]
@@ -75,10 +77,10 @@ def begin(scene: Any, rules: Any, run: Any) -> None:
     if rules.plan == FIXED and rules.tracked:
         now.planned = 1
         states = scene.nodes.state if rules.design_by_node else scene.every
-        rate_all(run.tracker, rules.first_row, states, 1, scene.pairs, run.seen)
+        rate_all(run.tracker, rules.first_row, states, 1, run.needed, run.seen)
     if rules.explore_tracked and rules.explorations > 0:
         states = scene.nodes.state if rules.explore_by_node else scene.every
-        rate_all(run.tracker, 0, states, 0, scene.pairs, run.seen)
+        rate_all(run.tracker, 0, states, 0, run.needed, run.seen)
     if rules.boxed:
         box_all(run.seen, rules.box, run.box, run.h)
 
@@ -101,7 +103,7 @@ def advance(  # noqa: PLR0912  (every kind of event in one place)
             now.enough = 2
             if now.planned:
                 states = scene.nodes.state if now.by_node else scene.every
-                rate_all(run.tracker, rules.first_row, states, 2, scene.pairs, run.seen)
+                rate_all(run.tracker, rules.first_row, states, 2, run.needed, run.seen)
         until = min(last, out.checkpoints[now.point])
         if now.enough == 1:
             until = min(until, K // 2)
@@ -333,7 +335,7 @@ def learn(scene: Any, rules: Any, run: Any, kind: int, taken: int, learned: bool
                 run.node_visits[scene.slot[t, s], a] += 1.0
             run.tracker.T[row, a] += 1.0
             if planned:
-                rescore(run.tracker, row, a, comes_first(scene.pairs, run.seen, p, enough))
+                rescore(run.tracker, row, a, comes_first(run.needed, run.seen, p, enough))
         if learned and planned:
             if rules.tracked and run.seen[p, COUNT] < enough + taken and scene.pairs[p, WEIGHT] > 0.0:
                 released(scene, rules, run, s, a)
@@ -348,7 +350,7 @@ def learn(scene: Any, rules: Any, run: Any, kind: int, taken: int, learned: bool
 @loop
 def released(scene: Any, rules: Any, run: Any, s: int, a: int) -> None:
     """Score a pair anew wherever it can be met: it may no longer come first."""
-    first = comes_first(scene.pairs, run.seen, s * scene.uniform.shape[1] + a, run.now.enough)
+    first = comes_first(run.needed, run.seen, s * scene.uniform.shape[1] + a, run.now.enough)
     for t in range(len(scene.slot) if run.now.by_node else 1):
         row = row_of(scene, 0, run.now.by_node == 1, t, s)
         if row >= 0:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from saver._jit import inlined, jit
-from saver.engine.kernel.forms import NEEDED
 from saver.engine.kernel.memory import COUNT
 
 
@@ -24,9 +23,9 @@ def row_at(first_row: int, by_node: bool, node: int, s: int) -> Any:
 
 
 @inlined
-def comes_first(pairs: Any, seen: Any, p: int, enough: int) -> Any:
+def comes_first(needed: Any, seen: Any, p: int, enough: int) -> Any:
     """Whether a pair goes before all others: it is needed by now, and has fewer than `enough` samples."""
-    return pairs[p, NEEDED] <= enough and seen[p, COUNT] < enough
+    return needed[p] <= enough and seen[p, COUNT] < enough
 
 
 @inlined
@@ -57,12 +56,12 @@ def rescore(tracker: Any, row: int, a: int, first: bool) -> None:
 
 
 @jit
-def rate_all(tracker: Any, begin: int, states: Any, enough: int, pairs: Any, seen: Any) -> None:
+def rate_all(tracker: Any, begin: int, states: Any, enough: int, needed: Any, seen: Any) -> None:
     """Score all rows from `begin` on anew; `states` gives the state of each."""
     A = tracker.b.shape[1]
     for i in range(len(states)):
         for a in range(A):
             p = states[i] * A + a
-            first = comes_first(pairs, seen, p, enough)
+            first = comes_first(needed, seen, p, enough)
             tracker.score[begin + i, a] = rate(tracker.b[begin + i, a], tracker.T[begin + i, a], first)
         tracker.choice[begin + i] = pick(tracker.score, begin + i)

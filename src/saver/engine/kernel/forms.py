@@ -14,9 +14,8 @@ NO_GATE, RETROSPECTIVE, PROSPECTIVE = range(3)
 FIXED, TREE, DAG, ONE, OUTSIDE = range(5)  # where plans come from
 CERTAINTY, ESTIMATED, IMPORTANCE = range(3)
 
-# Columns of `Scene.pairs`: location and scale of the laws, the target's weight, the true means and variance,
-# and from which number of samples on the pair is needed.
-R_WHERE, R_SCALE, C_WHERE, C_SCALE, WEIGHT, WORTH, R_MEAN, R_VARIANCE, NEEDED = range(9)
+# Columns of `Scene.pairs`: location and scale of the laws, the target's weight, the true means and variance.
+R_WHERE, R_SCALE, C_WHERE, C_SCALE, WEIGHT, WORTH, R_MEAN, R_VARIANCE = range(8)
 
 
 class Scene(NamedTuple):
@@ -30,7 +29,7 @@ class Scene(NamedTuple):
     ends: Bools  # [S], terminal
     start: Ints  # states
     start_chance: Floats
-    pairs: Floats  # [pairs, 9]
+    pairs: Floats  # [pairs, 8]
     rewards: Floats  # the data of empirical laws
     constraints: Floats
     factor: Floats  # discount^t, [L]
@@ -88,6 +87,7 @@ class Rules(NamedTuple):
     whole_plans: bool  # a tree whose last states lead on, beyond the horizon
     one_step: bool  # `onestep` applies
     one_pass: bool  # `sums_ahead` applies: no policy ends early for sure, and V(b; floor) is 0
+    needed: Ints  # from which number of samples on a pair is needed, [pairs]
     known_variance: Floats  # [S, A], floored; empty where it is learned
     known_constraint: Floats  # [S, A]; empty where it is learned
 

@@ -84,7 +84,7 @@ def lay_scene(scenario: Scenario, setup: Setup) -> tuple[Scene, tuple[int, int]]
     r_kind, r_where, r_scale, rewards = lay_law(world.reward)
     c_kind, c_where, c_scale, constraints = lay_law(world.constraint)
     columns = (r_where, r_scale, c_where, c_scale, setup.designer.weights, world.constraint.mean,
-               world.reward.mean, world.reward.variance, setup.designer.needed.astype(float))  # fmt: skip
+               world.reward.mean, world.reward.variance)  # fmt: skip
     scene = Scene(
         nodes,
         slot,
@@ -216,6 +216,7 @@ def lay_rules(
         and bool(problem.mdp.flow[problem.mdp.pairs(problem.mdp.layers[-1])].nnz),
         one_step=_is_one_step(setup, scene, table),
         one_pass=boxed and promise.floor == 0 and _never_ends_early(problem.mdp),
+        needed=setup.designer.needed.ravel(),
         known_variance=empty if known.variance is None else floored(known.variance),
         known_constraint=empty if known.constraint_mean is None else np.array(known.constraint_mean),
     )

@@ -79,6 +79,7 @@ class Run(NamedTuple):
     cells: Ints  # the same memory, for clearing it
     seen: Floats  # [pairs, 4]: count, mean and squares of rewards, mean of constraints
     tracker: Tracker
+    needed: Ints  # from which number of samples on a pair is needed, [pairs]
     node_visits: Floats  # [nodes, A], of tracked episodes, for designs made outside
     box: Floats  # [pairs, 2]: midpoints and half-lengths
     h: Floats  # the half-lengths again, [S, A]
@@ -134,6 +135,7 @@ def new_run(scene: Scene, rules: Rules, rows: Floats, stop: Ints) -> Run:
         cells=now.view(ints),
         seen=np.zeros((pairs, 4)),
         tracker=Tracker.of(rows),
+        needed=np.array(rules.needed),
         node_visits=np.zeros((nodes if outside else 0, A)),
         box=np.zeros((pairs, 2)),
         h=np.zeros((S, A)),

@@ -65,12 +65,12 @@ def stretch_one(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in regi
                 else:
                     run.visited[p] += 1.0
             T[row, a] += 1.0
-            first = candidate == DESIGN and comes_first(pairs, seen, p, enough)
+            first = candidate == DESIGN and comes_first(run.needed, seen, p, enough)
             score[row, a] = rate(b[row, a], T[row, a], first)
             if candidate == EXPLORE:
                 explored += 1
                 if planned:
-                    rescore(run.tracker, design_row, a, comes_first(pairs, seen, p, enough))
+                    rescore(run.tracker, design_row, a, comes_first(run.needed, seen, p, enough))
             a = pick(score, row)
         else:
             p = s * A + safe
@@ -81,7 +81,7 @@ def stretch_one(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in regi
             base += 1
             exact += 1
             if learned and planned and seen[p, COUNT] <= enough:
-                rescore(run.tracker, design_row, safe, comes_first(pairs, seen, p, enough))
+                rescore(run.tracker, design_row, safe, comes_first(run.needed, seen, p, enough))
                 a = pick(score, row)
         worst = min(worst, base * rules.baseline + earned - k * rules.required)
         if candidate == EXPLORE and explored >= rules.explorations and not rules.explore_by_clock:

@@ -39,7 +39,7 @@ def plan(scene: Any, rules: Any, run: Any) -> None:
         plan_one(scene, rules, run, b)
     now.planned = 1
     states = scene.nodes.state if rules.design_by_node else scene.every
-    rate_all(run.tracker, rules.first_row, states, now.enough, scene.pairs, run.seen)
+    rate_all(run.tracker, rules.first_row, states, now.enough, run.needed, run.seen)
 
 
 @inner
@@ -89,7 +89,7 @@ def replan_tree(scene: Any, rules: Any, run: Any) -> None:
         spread_over(scene.nodes, states, scene.target, run.variance, M, M, b[first_row:])
         for s in states:
             for a in range(A):
-                first = comes_first(scene.pairs, run.seen, s * A + a, run.now.enough)
+                first = comes_first(run.needed, run.seen, s * A + a, run.now.enough)
                 score[first_row + s, a] = rate(b[first_row + s, a], run.tracker.T[first_row + s, a], first)
             choice[first_row + s] = pick(score, first_row + s)
         run.dirty_count[t] = 0
