@@ -10,6 +10,7 @@ help:
 	@echo "make reproduce   the paper's experiments: claims printed, figures and report in results/"
 	@echo "make test        format check, lint, types, tests"
 	@echo "make docs        the documentation as a site in site/; open site/index.html"
+	@echo "make quick       lint and the tests that are not slow, within a minute"
 	@echo "make audit       how often the promise breaks, in results-audit/; saver audit --full for more"
 	@echo "make coverage    lines of src/ that the tests run, kernels without the compiler; half an hour"
 	@echo "make golden      write anew the numbers that equal seeds must give; says which rows changed"
@@ -35,6 +36,11 @@ test: $(READY)
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
+# What a developer runs while working: everything but the tests marked slow.
+quick: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
+
 audit: $(READY)
 	$(BIN)/saver audit --quick --out results-audit
 
@@ -42,7 +48,7 @@ audit: $(READY)
 coverage: $(READY)
 	rm -f .coverage .coverage.*
 	-NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -p no:xdist -o addopts= -o filterwarnings= -W ignore -q \
-		tests/test_safety.py tests/test_ledger_numbers.py tests/test_closed_designs.py tests/test_engines.py \
+		tests/safety/test_safety.py tests/safety/test_ledger_numbers.py tests/design/test_closed_designs.py tests/engine/test_engines.py \
 		-k "not gridworld and not memory and not long_run and not at_random and not exact and not saver-opt"
 	$(BIN)/coverage run -m pytest -n 2 --dist worksteal -q
 	$(BIN)/coverage combine -q

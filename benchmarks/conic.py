@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from saver._types import Floats, Ints
 from saver.design.flows import Nodes
-from saver.problem.checks import Floats, Ints
 
 
 class Conic:

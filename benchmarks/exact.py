@@ -21,9 +21,9 @@ from conic import Conic
 from tables import Table, median_seconds
 
 from saver import Mdp, scenarios
+from saver._types import Floats
 from saver.design import Plan, Planner
 from saver.problem import minimising, weights
-from saver.problem.checks import Floats
 
 GAP = 1e-3
 REPLAN: dict[str, Any] = {"tolerance": 0.03, "settle": 0.005, "work": 2.5e6}

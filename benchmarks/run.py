@@ -7,11 +7,18 @@ import sys
 import engine
 import exact
 import numbers_table
+import planning
 import promise
 import scale
 
-BENCHMARKS = {"engine": engine.table, "scale": scale.table, "exact": exact.table, "promise": promise.table}
-NUMBERS = {"numbers": numbers_table.table}
+BENCHMARKS = {
+    "engine": engine.table,
+    "scale": scale.table,
+    "exact": exact.table,
+    "promise": promise.table,
+    "asks": planning.asks,
+}
+NUMBERS = {"numbers": numbers_table.table, "planning": planning.table}
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from saver._types import Floats
 from saver.collect.apply import chances, is_weighted
 from saver.collect.events import Abandoned, Learned, Told
 from saver.collect.setup import Setup
@@ -15,7 +16,6 @@ from saver.collect.trial import Trial
 from saver.errors import CampaignEnded, InvalidData
 from saver.estimate.importance import importance_return
 from saver.problem import checks
-from saver.problem.checks import Floats
 from saver.problem.episode import Episode
 
 CLOSE = 1e-9  # of two propensities

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from saver._types import Floats
 from saver.collect.events import BASELINE, EXPLORE, PLAN, Abandoned, Asked, Event, Learned, Plan, Told
 from saver.collect.setup import Setup
 from saver.collect.state import State, outstanding
 from saver.collect.trial import Trial
 from saver.estimate.log import take
-from saver.problem.checks import Floats
 from saver.problem.episode import Episode
 from saver.safety.policies import Policy
 

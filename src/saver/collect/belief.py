@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from saver._jit import jit
+from saver._types import Floats
 from saver.collect.collectors import Collector
 from saver.collect.knowledge import Knowledge
-from saver.problem.checks import Floats
 from saver.problem.moments import Moments
 from saver.problem.statement import Problem
 from saver.safety.widths import first_width

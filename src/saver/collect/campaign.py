@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from saver._types import Ints
 from saver.collect import admit, snapshot
 from saver.collect import decide as deciding
 from saver.collect.apply import apply
@@ -23,7 +24,6 @@ from saver.collect.trial import Trial
 from saver.errors import InvalidData, InvalidProblem
 from saver.estimate import Estimate
 from saver.estimate.log import estimate
-from saver.problem.checks import Ints
 from saver.problem.episode import Episode
 from saver.problem.statement import Problem
 

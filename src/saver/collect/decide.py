@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from saver._types import Bools, Floats, Ints
 from saver.collect.apply import exploration_of, plan_of, policy_of
 from saver.collect.events import BASELINE, EXPLORE, PLAN, Asked, Plan
 from saver.collect.knowledge import Statistics
@@ -16,7 +17,6 @@ from saver.collect.planning import UNNEEDED, next_plan
 from saver.collect.setup import USED, Setup
 from saver.collect.state import KINDS, State, outstanding, set_words, words
 from saver.collect.tracker import follow_design
-from saver.problem.checks import Bools, Floats, Ints
 from saver.safety import GATES
 from saver.safety.policies import Policy
 
@@ -137,12 +137,7 @@ def visits(setup: Setup, state: State, by_step: bool, kinds: tuple[str, ...]) ->
     expected = outstanding(setup, state).expected(kinds)
     if expected is not None:
         counts = counts + expected
-    if by_step:
-        return counts
-    mdp = setup.problem.mdp
-    sums = np.zeros((mdp.states, mdp.actions))
-    np.add.at(sums, setup.stage.grid.state, counts)
-    return sums
+    return counts if by_step else setup.stage.grid.by_state(counts)
 
 
 def unplanned(setup: Setup, policy: Policy, number: int) -> Ints:
@@ -157,9 +152,7 @@ def unplanned(setup: Setup, policy: Policy, number: int) -> Ints:
         return designer.needed
     key, kept = (policy.key, number), setup.unplanned
     if kept is None or kept[0] != key:
-        visits = np.zeros(designer.needed.shape)
-        np.add.at(visits, stage.nodes.state, stage.play(policy).flow)
-        to_come = (setup.episodes - number + 1) * visits
+        to_come = (setup.episodes - number + 1) * stage.grid.by_state(stage.play(policy).flow)
         setup.unplanned = kept = (key, np.where(to_come >= 1.0, UNNEEDED, designer.needed))
     needed: Ints = kept[1]
     return needed

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from saver._types import Floats, Ints
 from saver.errors import InvalidProblem
 from saver.problem import checks
-from saver.problem.checks import Floats, Ints
 from saver.problem.moments import Moments
 from saver.problem.statement import Problem
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from saver._types import Floats
 from saver.collect.setup import Setup
-from saver.problem.checks import Floats
 from saver.safety import Play
 
 UNIT = 2.0**40  # of one visit

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saver._jit import jit
+from saver._types import Floats, Ints
 from saver.collect.collectors import Collector
 from saver.collect.knowledge import Statistics
 from saver.design import Planner, dag, is_tree, tree
@@ -17,12 +18,11 @@ from saver.design.sepec import with_side_information, without_side_information
 from saver.errors import InvalidPolicy, InvalidProblem
 from saver.problem import checks, weights
 from saver.problem.bellman import by_step
-from saver.problem.checks import Floats, Ints
 from saver.problem.statement import Problem
 from saver.safety.widths import paper_lower, paper_width
 
 GAP, SETTLED = 0.002, 0.0005  # a replan stops at such a gap, or when ten iterations improve it by less
-QUOTA = 2.5e6  # flow updates of a replan, about 50 ms
+QUOTA = 2e6  # flow updates of a replan, about 40 ms
 NEVER = 2.0**60  # the number of an episode that does not come
 QUARTER = 0.25
 UNNEEDED = 3  # of `needed_pairs`: never

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from saver._types import Floats
 from saver.collect.belief import believed_variance
 from saver.collect.collectors import Collector, find_collector
 from saver.collect.knowledge import Knowledge
 from saver.collect.planning import Designer
 from saver.design import coverage
 from saver.problem import checks
-from saver.problem.checks import Floats
 from saver.problem.codec import fingerprint
 from saver.problem.moments import Moments
 from saver.problem.statement import Problem

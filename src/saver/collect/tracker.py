@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from saver.problem.checks import Bools, Floats, Ints
+from saver._types import Bools, Floats, Ints
 
 
 def follow_design(design: Floats, counts: Floats, first: Bools) -> Ints:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from saver._types import Floats
 from saver.errors import InvalidData
 from saver.problem import checks
-from saver.problem.checks import Floats
 from saver.safety.policies import Policy
 
 

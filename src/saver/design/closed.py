@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from saver._jit import jit
+from saver._types import Floats, Ints
 from saver.design.flows import Nodes
 from saver.design.parts import Design, check_variance
 from saver.errors import InvalidPolicy, InvalidProblem
 from saver.problem import checks
 from saver.problem.bellman import by_step
-from saver.problem.checks import Floats, Ints
 from saver.problem.mdp import Mdp
 
 

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
+from saver._types import Floats
 from saver.design.closed import dag
 from saver.design.onestate import ROUNDING
 from saver.design.parts import Design, check_variance
 from saver.design.planner import TOLERANCE, Planner
 from saver.problem import checks
 from saver.problem.bellman import weights
-from saver.problem.checks import Floats
 from saver.problem.mdp import Mdp
 from saver.problem.statement import Problem
 

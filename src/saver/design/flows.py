@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saver._jit import jit
-from saver.problem.checks import Bools, Floats, Ints
+from saver._types import Bools, Floats, Ints
 from saver.problem.mdp import Mdp
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from saver._types import Floats
 from saver.problem import checks
 from saver.problem.bellman import visits, weights
-from saver.problem.checks import Floats
 from saver.problem.mdp import Mdp
 
 

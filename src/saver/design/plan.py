@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from saver._types import Floats
 from saver.errors import InvalidData
-from saver.problem.checks import Floats
 
 HUGE, DETERS = 1e5, 10.0  # penalties, over the range of all means that matter
 

@@ -9,6 +9,7 @@ import time
 import numpy as np
 from numpy.typing import ArrayLike
 
+from saver._types import Floats
 from saver.design import passes, solver
 from saver.design.onestate import ROUNDING, one_state
 from saver.design.parts import limit_of
@@ -19,7 +20,6 @@ from saver.design.walk import Walk
 from saver.errors import Infeasible, InvalidProblem
 from saver.problem import checks
 from saver.problem.bellman import by_step
-from saver.problem.checks import Floats
 from saver.problem.mdp import Mdp
 
 TOLERANCE = 1e-6  # of a design asked for by name; replanning needs less

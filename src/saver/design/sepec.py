@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from saver._types import Bools, Floats
 from saver.design.onestate import one_decision
-from saver.problem.checks import Bools, Floats
 
 
 def without_side_information(target: Floats, baseline: Floats, alpha: float) -> Floats:

@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saver._jit import inner, jit
+from saver._types import Floats
 from saver.design.onestate import ROUNDING
 from saver.design.passes import backward, best, forward, objective, prices, roots
 from saver.design.rows import tilt
 from saver.design.unrolled import Unrolled
-from saver.problem.checks import Floats
 
 LOOK, EARLY = 10, 3  # iterations between two looks, and one look before the first of them
 LARGEST_MULTIPLIER = 1e30  # where only the safest behaviour will do

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from saver._types import Bools, Floats, Ints
 from saver.design.flows import Nodes
-from saver.problem.checks import Bools, Floats, Ints
 
 LONG = 100_000  # flows above which a horizon is cut into phases
 PHASES = 18

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from saver._types import Floats
 from saver.design import flows, passes
 from saver.design.flows import Nodes
 from saver.design.onestate import ROUNDING
 from saver.design.plan import Asked
 from saver.design.unrolled import Unrolled
 from saver.errors import InvalidData
-from saver.problem.checks import Floats
 from saver.problem.mdp import Mdp
 
 TRIES = 8  # to make a behaviour safe in phases

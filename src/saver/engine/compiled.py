@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from saver._jit import cache_folder
+from saver._types import Floats, Ints
 from saver.collect import Collector, Setup
 from saver.collect.apply import plan_of
 from saver.collect.decide import new_plan, unplanned
@@ -33,7 +34,6 @@ from saver.errors import SaverError
 from saver.estimate.certainty import certainty_estimated
 from saver.estimate.interval import Estimate
 from saver.problem.bellman import by_step
-from saver.problem.checks import Floats, Ints
 from saver.problem.moments import Moments
 from saver.problem.seeds import child_seed
 from saver.problem.world import Scenario

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from saver._types import Floats, Ints
 from saver.collect import Campaign, Collector
-from saver.problem.checks import Floats, Ints
 from saver.problem.seeds import child_seed
 from saver.problem.world import Scenario
 from saver.simulator import Player, Truth, knowledge_of, rounds

@@ -15,10 +15,10 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from saver._files import replacing
+from saver._types import Floats, Ints
 from saver.errors import InvalidData, SaverError
 from saver.estimate.interval import student
 from saver.problem import checks
-from saver.problem.checks import Floats, Ints
 
 VIOLATED = 1e-9  # of baseline_value below 0
 BROKEN = (

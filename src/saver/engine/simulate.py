@@ -10,6 +10,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import ArrayLike
 
+from saver._types import Ints
 from saver.collect import Collector
 from saver.collect.collectors import find_collector
 from saver.engine.compiled import Setting, run_compiled
@@ -18,7 +19,6 @@ from saver.engine.reference import RECORDED, run_reference
 from saver.engine.runs import Runs
 from saver.errors import InvalidProblem
 from saver.problem import checks
-from saver.problem.checks import Ints
 from saver.problem.world import Scenario
 from saver.simulator import Truth
 

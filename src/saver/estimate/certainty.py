@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from saver._types import Bools, Floats
 from saver.estimate.interval import Estimate, from_parts, nothing_seen
 from saver.problem.bellman import by_step, occupancy, weights
-from saver.problem.checks import Bools, Floats
 from saver.problem.mdp import Mdp
 from saver.problem.moments import Moments
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from saver._types import Floats, Ints
 from saver.errors import InvalidData
 from saver.estimate.interval import Estimate, from_parts, nothing_seen
 from saver.problem.bellman import by_step
-from saver.problem.checks import LARGEST, SUM_TOLERANCE, Floats, Ints, show
+from saver.problem.checks import LARGEST, SUM_TOLERANCE, show
 from saver.problem.mdp import Mdp
 
 

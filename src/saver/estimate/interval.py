@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from saver._types import Floats
 from saver.problem import checks
-from saver.problem.checks import Floats
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from saver._types import Floats, Ints
 from saver.errors import InvalidProblem
 from saver.estimate.certainty import certainty, certainty_estimated, covered_share
 from saver.estimate.importance import importance, importance_return
 from saver.estimate.interval import Estimate
 from saver.problem import checks
 from saver.problem.bellman import weights
-from saver.problem.checks import Floats, Ints
 from saver.problem.codec import portable
 from saver.problem.episode import Episode
 from saver.problem.mdp import Mdp

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from saver._types import Floats
 from saver.experiments.catalogue import EXPERIMENTS
 from saver.experiments.results import Results, measurements
 from saver.experiments.tables import Row
@@ -16,7 +17,6 @@ from saver.figures import curves
 from saver.figures.curves import Fit, Line
 from saver.figures.designs import designs_picture
 from saver.figures.style import COLUMN, PAGE, explain, figure, save
-from saver.problem.checks import Floats
 
 GROUPS = ("paper", "long")
 MARKED = 0.25  # the alpha of every experiment of the catalogue

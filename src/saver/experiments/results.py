@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from saver._types import Floats
 from saver.errors import InvalidData
 from saver.experiments.folder import Folder
 from saver.experiments.tables import Row
-from saver.problem.checks import Floats
 
 
 class Measured(NamedTuple):

@@ -19,7 +19,6 @@ from saver.experiments import work
 from saver.experiments.catalogue import ALPHAS, DESIGNS, EXPERIMENTS, LEVELS, PRICES, RATES, Experiment, Rate
 from saver.experiments.tables import Cells
 from saver.experiments.work import Tick, silent
-from saver.scenarios import SCENARIOS
 from saver.simulator import knowledge_of
 
 STEP, DRAWN, FLOW = (
@@ -64,7 +63,7 @@ def plan_reproduce(level: str = "default", seed: int = 0, jobs: int | None = Non
     """The paper's experiments, and what it could not draw."""
     settings = {"command": "reproduce", "level": level, "seed": seed, "sources": sources()}
     steps = [step for e in EXPERIMENTS.values() for step in _campaigns(e, level, seed, jobs)]
-    steps += [_limits(name, {}) for name in SCENARIOS]
+    steps += [_limits(name, {}) for name in dict.fromkeys(e.scenario for e in EXPERIMENTS.values())]
     steps += [Step(f"design.{n}", "designs", 0.2, work.designs, {"scenario": n}) for n in DESIGNS]
     steps += [Step("prices", "prices", 5.0, work.prices, {"scenarios": PRICES, "alphas": ALPHAS})]
     steps += [_rate(asked, level, seed, jobs) for asked in RATES]

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from saver import design
+from saver._types import Floats
 from saver.design.exact import exact_pair
 from saver.engine import simulate
 from saver.experiments.catalogue import Experiment, Rate
 from saver.problem import Scenario, visits
-from saver.problem.checks import Floats
 from saver.problem.seeds import child_seed
 from saver.scenarios import find_scenario
 from saver.theory import regret_rate

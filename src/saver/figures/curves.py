@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from saver._types import Floats
 from saver.figures.marks import label_lines, mark_axes
 from saver.figures.style import BAND, BROKEN, DOTTED, GREY, LOOKS, OTHER, SCENARIOS
-from saver.problem.checks import Floats
 
 FIRST = 0.04  # of a campaign that is left out on the left, where errors are of another size
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from saver._types import Floats
 from saver.figures.marks import mark_axis
 from saver.figures.style import GREY, PAGE, figure, save
-from saver.problem.checks import Floats
 
 SHOWN = {
     "target": "target",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from saver.problem.checks import Floats
+from saver._types import Floats
 
 MINUS = "\N{MINUS SIGN}"
 TINY = 0.000999  # below this, digits after the point are many

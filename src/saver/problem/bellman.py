@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike
 
+from saver._types import Floats, Ints
 from saver.problem import checks
-from saver.problem.checks import Floats, Ints
 from saver.problem.mdp import Mdp
 
 

@@ -11,14 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from saver._types import Floats
 from saver.errors import InvalidPolicy, InvalidProblem, SaverError
 
 if TYPE_CHECKING:
     from saver.problem.mdp import Mdp
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 SUM_TOLERANCE = 1e-8  # of a probability row, times its length
 LARGEST_TOLERANCE = 1e-4

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from saver._types import Bools, Floats
 from saver.errors import InvalidProblem
 from saver.problem import checks
-from saver.problem.checks import Bools, Floats
 
 
 def edge_table(edges: Any, states: int, actions: int) -> Floats:

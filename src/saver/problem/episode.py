@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from saver._types import Ints
 from saver.errors import InvalidData
 from saver.problem import checks
-from saver.problem.checks import Ints
 from saver.problem.codec import portable
 from saver.problem.mdp import Mdp
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from saver._types import Floats
 from saver.errors import InvalidData
-from saver.problem.checks import Floats
 from saver.problem.mdp import Mdp
 
 Moves = Mapping[int, Mapping[int, list[tuple[float, int, float, bool]]]]

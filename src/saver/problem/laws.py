@@ -8,9 +8,9 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from saver._types import Floats
 from saver.errors import InvalidProblem
 from saver.problem import checks
-from saver.problem.checks import Floats
 from saver.problem.codec import portable
 
 

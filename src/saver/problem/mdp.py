@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from saver._types import Bools, Floats, Ints
 from saver.errors import InvalidData, InvalidProblem
 from saver.problem import checks, convert
-from saver.problem.checks import Bools, Floats, Ints
 from saver.problem.codec import portable
 
 Edge = tuple[int, int, int, float]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from saver.problem.checks import Floats
+from saver._types import Floats
 from saver.problem.codec import portable
 from saver.problem.episode import Episode
 from saver.problem.moments import Moments

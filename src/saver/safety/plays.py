@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saver._jit import jit
+from saver._types import Floats
 from saver.design.flows import Nodes, forward
-from saver.problem.checks import Floats
 from saver.problem.mdp import Mdp
 from saver.safety.policies import Grid, Policy
 
@@ -51,10 +51,10 @@ class Stage:
 
     def _evaluate(self, b: Floats) -> Play:
         nothing = np.zeros((self.mdp.states, self.mdp.actions))
-        mass, D = np.zeros(len(b)), np.zeros(nothing.shape)
+        mass = np.zeros(len(b))
         forward(self.nodes, b, nothing, mass, np.zeros(nothing.shape))
         flow = mass[:, None] * b
-        np.add.at(D, self.nodes.state, self._factors[:, None] * flow)
+        D = self.grid.by_state(self._factors[:, None] * flow)
         possible = np.bincount(self.nodes.step, mass) > 0
         noise = np.sum(self.mdp.discount ** (2.0 * np.flatnonzero(possible)))
         return Play(b, flow, D, float(noise))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from saver.problem.checks import Floats, Ints
+from saver._types import Floats, Ints
 from saver.problem.mdp import Mdp
 
 
@@ -19,6 +19,13 @@ class Grid:
         self.mdp, self.step, self.state = mdp, step, state
         self.slot = np.full((mdp.horizon, mdp.states), -1, dtype=np.int64)
         self.slot[step, state] = np.arange(len(state))
+        self.pair: Ints = (state[:, None] * mdp.actions + np.arange(mdp.actions)).ravel()  # of each cell
+
+    def by_state(self, rows: Floats) -> Floats:
+        """Rows of nodes summed over the steps, [S, A]."""
+        mdp = self.mdp
+        sums: Floats = np.bincount(self.pair, rows.ravel(), mdp.states * mdp.actions).astype(np.float64)
+        return sums.reshape(mdp.states, mdp.actions)
 
     def policy(self, table: Any) -> Policy:
         """A policy from its table, [S, A] or [L, S, A], read-only."""

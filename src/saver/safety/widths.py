@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from saver._jit import jit
-from saver.problem.checks import Floats, Ints
+from saver._types import Floats, Ints
 from saver.problem.statement import Problem
 from saver.safety.boundaries import best_rho, mixture_two_sided
 

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from saver._types import Floats
 from saver.problem import Gaussian, Law, Mdp, Problem, Scenario, SubGaussian, World, value
-from saver.problem.checks import Floats, between
+from saver.problem.checks import between
 
 
 def bandit_model(actions: int, action_names: Sequence[str] | None = None) -> Mdp:

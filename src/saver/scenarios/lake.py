@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from saver._types import Floats
 from saver.errors import InvalidProblem
 from saver.problem import Gaussian, Scenario
-from saver.problem.checks import Floats, between
+from saver.problem.checks import between
 from saver.problem.gymtable import GymTable, Moves, greedy
 from saver.scenarios.assembly import scenario
 

@@ -7,9 +7,10 @@ from importlib import resources
 
 import numpy as np
 
+from saver._types import Floats, Ints
 from saver.errors import InvalidData, InvalidProblem
 from saver.problem import Empirical, Gaussian, Law, Scenario
-from saver.problem.checks import Floats, Ints, between, whole
+from saver.problem.checks import between, whole
 from saver.scenarios.assembly import always, bandit_model, scenario
 from saver.scenarios.ratings import MovieTable, most_rated, movie_table, rating_matrix, read_ratings
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
+from saver._types import Floats, Ints
 from saver.errors import InvalidData
-from saver.problem.checks import Floats, Ints
 
 LARGEST = 5.0  # stars
 

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
+from saver._types import Floats, Ints
 from saver.collect import Collector, Knowledge, Trial
 from saver.estimate.certainty import covered_share
 from saver.problem import bellman
-from saver.problem.checks import Floats, Ints
 from saver.problem.world import Scenario
 from saver.safety import Stage
 from saver.safety.policies import Policy

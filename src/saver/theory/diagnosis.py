@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from saver._types import Floats
 from saver.design.exact import ExactDesign, exact_pair
 from saver.design.parts import check_variance
 from saver.errors import Infeasible
 from saver.problem import checks, weights
-from saver.problem.checks import Floats
 from saver.problem.statement import Problem
 from saver.problem.world import Scenario
 from saver.theory.bounds import SMALLEST_DEVIATION, Bounds, bounds, sizes_of

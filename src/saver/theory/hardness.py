@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from saver.problem.checks import Floats
+from saver._types import Floats
 from saver.problem.statement import Problem
 from saver.theory.nodewise import Nodewise, Number, Undefined, label, per_state
 

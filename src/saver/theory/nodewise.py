@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from saver._types import Bools, Floats, Ints
 from saver.design import Design, dag, is_tree, tree
 from saver.design.flows import Nodes
 from saver.problem.bellman import by_step
-from saver.problem.checks import Bools, Floats, Ints
 from saver.problem.statement import Problem
 
 

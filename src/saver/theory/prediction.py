@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from saver._types import Floats
 from saver.design.parts import check_variance, limit_of
 from saver.problem import visits, weights
-from saver.problem.checks import Floats
 from saver.problem.world import Scenario
 from saver.safety.certified import Certified
 from saver.safety.ledger import Terms

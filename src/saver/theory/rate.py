@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from saver._types import Floats, Ints
 from saver.collect import Collector
 from saver.design import exact
 from saver.engine import simulate
 from saver.errors import InvalidProblem
 from saver.problem import checks
-from saver.problem.checks import Floats, Ints
 from saver.problem.seeds import child_seed
 from saver.problem.world import Scenario
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from saver._types import Floats
 from saver.problem import minimising
-from saver.problem.checks import Floats
 from saver.problem.statement import Problem
 from saver.theory.nodewise import Nodewise, Number, Undefined
 

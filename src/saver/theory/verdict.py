@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from saver._types import Floats
 from saver.design.closed import going_on
 from saver.design.exact import ExactDesign
-from saver.problem.checks import Floats
 from saver.problem.laws import Bernoulli
 from saver.problem.statement import Problem
 from saver.problem.world import Scenario

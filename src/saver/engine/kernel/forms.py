@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from saver._types import Bools, Floats, Ints
 from saver.design.flows import Nodes
-from saver.problem.checks import Bools, Floats, Ints
 
 NORMAL, COIN, DATA = range(3)  # laws
 EXPLORE, DESIGN, SAFE = range(3)  # kinds of episode

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from saver._types import Floats
 from saver.collect import Collector, Setup
 from saver.collect.belief import extra, floored
 from saver.design.closed import going_on, own_step
@@ -37,7 +38,6 @@ from saver.engine.kernel.forms import (
 )
 from saver.estimate import ESTIMATORS
 from saver.problem.bellman import by_step
-from saver.problem.checks import Floats
 from saver.problem.laws import Bernoulli, Empirical, Gaussian, Law
 from saver.problem.mdp import Mdp
 from saver.problem.world import SHARED, Scenario

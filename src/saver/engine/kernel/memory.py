@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from saver._types import Bools, Floats, Ints
 from saver.engine.kernel.forms import ESTIMATED, OUTSIDE, Rules, Scene
-from saver.problem.checks import Bools, Floats, Ints
 
 # The numbers of a run between two episodes, one record: compiled code reads and writes `run.now.done`.
 NOW = np.dtype(

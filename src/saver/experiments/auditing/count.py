@@ -18,7 +18,6 @@ from saver.experiments.auditing.worlds import HOSTILE, SHAPES, Place, describe
 from saver.experiments.steps import Plan, Step
 from saver.experiments.work import Tick, named_seed
 from saver.problem import Scenario
-from saver.scenarios import SCENARIOS
 
 LEVEL = 0.95  # of the intervals
 PROMISING = tuple(name for name, recipe in COLLECTORS.items() if recipe.promises)
@@ -42,14 +41,22 @@ AUDITS = {
         {"bandit": 12, "tree": 6, "graph": 6},
         {"bandit": 40, "tree": 20, "graph": 10},
         {"bandit": 40, "tree": 10, "graph": 2},
-        {"bandit": 100, "movielens": 40, "tree": 40, "gridworld": 8, "intractable": 100},
+        {"bandit": 100, "movielens": 40, "tree": 40, "gridworld": 8, "intractable": 100, "lake": 6},
         4,
     ),
     "full": Size(
         {"bandit": 120, "tree": 60, "graph": 60},
         {"bandit": 80, "tree": 80, "graph": 60},
         {"bandit": 80, "tree": 40, "graph": 6},
-        {"bandit": 2000, "movielens": 1000, "tree": 1000, "gridworld": 100, "intractable": 2000},
+        {
+            "bandit": 2000,
+            "movielens": 1000,
+            "tree": 1000,
+            "gridworld": 100,
+            "intractable": 2000,
+            "lake": 200,
+            "taxi": 4,
+        },
         60,
     ),
 }
@@ -59,7 +66,7 @@ def plan_audit(level: str = "quick", seed: int = 0, jobs: int | None = None) -> 
     """Every step of the audit."""
     settings = {"command": "audit", "level": level, "seed": seed, "sources": sources()}
     size = AUDITS[level]
-    places = [(Place("scenario", name), size.scenarios[name], size.scenarios[name]) for name in SCENARIOS]
+    places = [(Place("scenario", name), runs, runs) for name, runs in size.scenarios.items()]
     places += [
         (Place("random", shape, i, seed), size.runs[shape], size.heavy[shape])
         for shape in SHAPES

@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 
+from saver._types import Floats
 from saver.problem import (
     Bernoulli,
     Bounded,
@@ -21,7 +22,6 @@ from saver.problem import (
     SubGaussian,
     World,
 )
-from saver.problem.checks import Floats
 from saver.problem.seeds import child_seed
 from saver.scenarios import find_scenario
 

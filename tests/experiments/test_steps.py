@@ -14,6 +14,8 @@ from saver.experiments.auditing import plan_audit
 from saver.experiments.steps import plan_reproduce, plan_run
 from saver.experiments.tables import TABLES
 
+pytestmark = pytest.mark.slow
+
 MINE = Experiment("mine", "Mine", "bandit", ("saver", "uniform"), 40, (3, 3, 3), options={"alpha": 0.3})
 PLANS = {
     "reproduce": lambda: plan_reproduce("quick", 3, 1),

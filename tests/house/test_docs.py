@@ -9,7 +9,9 @@ import pytest
 
 import saver
 
-ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 GUIDES = [path for path in PAGES if "```python" in path.read_text("utf-8")]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))

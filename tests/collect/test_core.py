@@ -18,7 +18,7 @@ from saver.errors import InvalidData, InvalidProblem
 from saver.problem.codec import pack, unpack
 from saver.simulator import knowledge_of
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 WORLDS = {
     "bandit": scenarios.bandit(actions=4, noisy_variance=1.0),
     "tree": scenarios.tree(depth=2, noisy_variance=1.0),

@@ -12,6 +12,8 @@ from saver.problem.moments import Moments
 from saver.safety import Stage
 from saver.safety.boundaries import best_rho, mixture, mixture_two_sided, stitched
 
+pytestmark = pytest.mark.slow
+
 SCALES = [1e-12, 1e-6, 1.0, 1e6, 1e12]
 
 

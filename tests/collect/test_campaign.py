@@ -51,20 +51,22 @@ def test_the_first_ten_episodes_of_saver_by_hand():
     # After n plays of action 1 the bound is max(.3 n - u(.01 n), previous + 0), u the mixture at level .045
     # with rho = .05 / (2 log(1/.045) + log(1 + 2 log(1/.045))) = .0061149; u(.01) = .30807 > .3.
     # 1 explore 0: .5. 2 explore 1 (least tried): .5 + 0 - .5 >= 0, played; bound 0, budget 0. 3 explore 0.
-    # 4: deviations sqrt(log 220 / T) = 1.642, 2.322 for T = 2, 1: b = .414, .586; no designed visit yet: 0.
-    # 5: T = 3, 1: b / T = .366 / 1, .634 / 0: 1, bound .6 - u(.02) = .192684: 1 + .192684 - 1 + .5.
-    # 6: sample deviation sqrt 2 at action 1: b = .305, .695 over 1, 1: 1. 7: .350 / 1 > .650 / 2: 0. Etc.
+    # Scores are b / (T + 1), T the designed visits of an action.
+    # 4: deviations sqrt(log 220 / n) = 1.642, 2.322 for n = 2, 1 samples: b = .414, .586, T = 0, 0: 1; its
+    # bound is .6 - u(.02) = .192684. 5: sample deviation sqrt 2 at action 1: b = .349 / 1 > .651 / 2: 0.
+    # 6: n = 3, 2: .305 / 2 < .695 / 2: 1. 7: b = .275, .725 over 2, 3: 1, but .409397 - .5 < 0: baseline.
+    # 8: n = 4, 3: .318 / 2 < .682 / 3: 1. 9: n = 4, 4: .3340 / 2 > .6660 / 4: 0. 10: .310 / 3 < .690 / 4: 1.
     assert fixed_noise("saver") == [
         ("explore", 0, 0.5),
         ("explore", 1, 0.0),
         ("explore", 0, 0.5),
-        ("design", 0, 1.0),
-        ("design", 1, 0.692684),
+        ("design", 1, 0.192684),
+        ("design", 0, 0.692684),
         ("design", 1, 0.409397),
-        ("design", 0, 0.909397),
+        ("baseline", 0, 0.909397),
         ("design", 1, 0.635882),
-        ("design", 1, 0.369193),
-        ("design", 0, 0.869193),
+        ("design", 0, 1.135882),
+        ("design", 1, 0.869193),
     ]
 
 

@@ -8,7 +8,8 @@ from saver import SCENARIOS, design, scenarios
 from saver.errors import InvalidProblem
 from saver.problem import visits
 
-WORTH = {"bandit": 0.5, "movielens": 1.0, "tree": 4.0, "intractable": 0.5}
+WORTH = {"bandit": 0.5, "movielens": 1.0, "tree": 4.0, "intractable": 0.5, "lake": 49.6724, "taxi": 13.6235}
+GYMNASIUM = ("lake", "taxi")
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -18,9 +19,10 @@ def test_every_scenario_states_a_whole_problem(name):
     assert asked.problem.mdp is asked.world.mdp
     assert asked.world.constraint_value(asked.problem.baseline) == pytest.approx(asked.problem.baseline_value)
     assert asked.problem.baseline_value == pytest.approx(WORTH.get(name, 6.8048), abs=1e-4)
-    assert (asked.problem.alpha, asked.problem.delta, asked.problem.reward_scale) == (0.25, 0.05, 1.0)
+    alpha = 0.1 if name in GYMNASIUM else 0.25
+    assert (asked.problem.alpha, asked.problem.delta, asked.problem.reward_scale) == (alpha, 0.05, 1.0)
     assert asked.problem.constraint == saver.SubGaussian(0.1, 0.0, 1.0)
-    assert asked.episodes == (8000 if name == "movielens" else 5000)
+    assert asked.episodes == {"movielens": 8000, "lake": 1000, "taxi": 1000}.get(name, 5000)
     assert np.all(asked.world.constraint.variance == 0.01)
 
 

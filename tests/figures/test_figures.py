@@ -18,6 +18,8 @@ from saver.experiments.words import COLLECTED
 from saver.figures.marks import MINUS, label_lines, log_marks, number_text
 from saver.figures.style import LOOKS, figure, save
 
+pytestmark = pytest.mark.slow
+
 NUMBER = re.compile(rf"{MINUS}?(\d+(\.\d+)?k?|\d(\.\d+)?e{MINUS}?\d+)")
 
 

@@ -15,6 +15,8 @@ from saver.errors import InvalidProblem
 from saver.theory import Undefined, regret_rate
 from saver.theory.rate import _fit
 
+pytestmark = pytest.mark.slow
+
 
 def scenario_of(mdp, *, seed=0, alpha=0.25, baseline=None, target=None, constraint=None, variance=None):
     rng = np.random.default_rng(seed)
@@ -220,9 +222,9 @@ def test_the_certificate_is_predicted_at_small_budgets():
     for K in (500, 2000):
         d = saver.diagnose(made, K)
         found = saver.simulate(made, "exact-oracle", episodes=K, runs=400, checkpoints=[])
-        error = K * found.conditional_mse[:, -1].mean()
-        assert error == pytest.approx(d.ways["exact"].at_budget, rel=0.1)
-        assert error > 1.05 * d.ways["exact"].limit
+        error = K * found.conditional_mse[:, -1]
+        assert error.mean() == pytest.approx(d.ways["exact"].at_budget, rel=0.1)
+        assert error.mean() - 5 * error.std() / 20 > d.ways["exact"].limit  # the certificate costs something
 
 
 def test_episodes_reach_the_standard_error_that_was_asked_for():

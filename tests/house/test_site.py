@@ -11,7 +11,9 @@ import pytest
 import saver
 import saver.safety
 
-ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
 BUILD = """
 import socket, sys
 def refuse(*arguments, **options):

@@ -13,7 +13,7 @@ from saver.errors import InvalidData
 from saver.problem import codec
 from saver.problem.codec import fingerprint, pack, unpack
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 
 
 def same(one, two):

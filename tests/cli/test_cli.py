@@ -20,6 +20,8 @@ import saver
 from saver._interrupt import is_command
 from saver.cli import show
 
+pytestmark = pytest.mark.slow
+
 
 def command(*words, cwd=None):
     return subprocess.run(

@@ -9,6 +9,8 @@ from saver.errors import InvalidData, InvalidProblem
 from saver.estimate import ESTIMATORS, Log
 from saver.problem.moments import Moments
 
+pytestmark = pytest.mark.slow
+
 BANDIT = Mdp(np.zeros((1, 2, 1)), 1)
 HALF = np.array([[0.5, 0.5]])
 

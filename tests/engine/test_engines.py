@@ -31,6 +31,8 @@ from saver import (
 from saver.engine.kernel.streams import normal, stream, uniform
 from saver.errors import InvalidData, InvalidPolicy, InvalidProblem
 
+pytestmark = pytest.mark.slow
+
 FIELDS = (
     "estimates",
     "stderr",
@@ -55,15 +57,19 @@ def assert_equal(scenario, collector, episodes=150, runs=2, **options):
     return compiled
 
 
+SMALLER = {"taxi": {"horizon": 15}}
+FEWER = {"lake": {"episodes": 60, "runs": 1}, "taxi": {"episodes": 12, "runs": 1}}
+
+
 @pytest.mark.parametrize("name", SCENARIOS)
 @pytest.mark.parametrize("collector", COLLECTORS)
 def test_every_collector_on_every_scenario(name, collector):
-    if COLLECTORS[collector].design == "sepec" and name in ("tree", "gridworld"):
+    if COLLECTORS[collector].design == "sepec" and name in ("tree", "gridworld", "lake", "taxi"):
         for engine in ("compiled", "reference"):
             with pytest.raises(InvalidProblem, match="sepec is for bandits"):
                 simulate(SCENARIOS[name](), collector, episodes=10, runs=1, engine=engine)
         return
-    assert_equal(SCENARIOS[name](), collector)
+    assert_equal(SCENARIOS[name](**SMALLER.get(name, {})), collector, **FEWER.get(name, {}))
 
 
 def half_target(statistics):

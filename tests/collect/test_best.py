@@ -26,6 +26,8 @@ from saver.design.sepec import with_side_information, without_side_information
 from saver.errors import InvalidProblem
 from saver.safety.boundaries import mixture, steepest
 
+pytestmark = pytest.mark.slow
+
 
 def ratio(scenario, collector, episodes, runs, **options):
     """K * conditional MSE over the exact safe limit."""

@@ -27,6 +27,8 @@ from saver.experiments.results import Results
 from saver.experiments.runner import compute
 from saver.experiments.work import named_seed
 
+pytestmark = pytest.mark.slow
+
 SMALL = Experiment("small", "Small", "bandit", ("saver-opt", "safe-on-policy"), 60, (4, 6, 8))
 
 

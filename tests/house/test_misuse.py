@@ -16,6 +16,8 @@ import saver
 from saver.engine.runs import Runs
 from saver.errors import SaverError
 
+pytestmark = pytest.mark.slow
+
 FUZZ = settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
 BANDIT, TREE = saver.SCENARIOS["bandit"](), saver.SCENARIOS["tree"](depth=2)
 NUMBERS = st.one_of(

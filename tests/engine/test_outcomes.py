@@ -22,6 +22,8 @@ from saver import (
 )
 from saver.errors import InvalidData, InvalidProblem
 
+pytestmark = pytest.mark.slow
+
 FIELDS = ("estimates", "stderr", "budget", "ledger", "baseline_share", "conditional_mse", "worst_budget")
 
 
