@@ -154,12 +154,27 @@ class Mdp(checks.Frozen):
         if self.start[states[0]] == 0:
             raise InvalidData(f"the episode starts in {self.state_label(states[0])}, which has probability 0")
         last = len(states) - 1
-        for t, (state, action) in enumerate(zip(states.tolist(), actions.tolist(), strict=True)):
-            if not self.available[state, action]:
-                raise InvalidData(f"{self._move(t, state, action)} is missing from the model")
-            if t < last:
-                self._check_move(t, state, action, int(states[t + 1]))
+        if not self._all_possible(states, actions):
+            for t, (state, action) in enumerate(zip(states.tolist(), actions.tolist(), strict=True)):
+                if not self.available[state, action]:
+                    raise InvalidData(f"{self._move(t, state, action)} is missing from the model")
+                if t < last:
+                    self._check_move(t, state, action, int(states[t + 1]))
         self._check_end(last, int(states[last]), int(actions[last]), final_state)
+
+    def _all_possible(self, states: Ints, actions: Ints) -> bool:
+        """Whether every action is there and every move can happen; which one cannot is for others to say."""
+        moves = (states[:-1] * self.actions + actions[:-1]) * self.states + states[1:]
+        place = np.minimum(np.searchsorted(self._moves, moves), max(len(self._moves) - 1, 0))
+        known = len(moves) == 0 or (len(self._moves) > 0 and bool(np.all(self._moves[place] == moves)))
+        return known and bool(np.all(self.available[states, actions]))
+
+    @cached_property
+    def _moves(self) -> Ints:
+        """The moves after which an episode goes on, (state * A + action) * S + next state, sorted."""
+        rows = np.repeat(np.arange(self.flow.shape[0]), np.diff(self.flow.indptr))
+        found: Ints = np.sort(rows * self.states + self.flow.indices.astype(np.int64))
+        return found
 
     def _check_move(self, t: int, state: int, action: int, following: int) -> None:
         if following in self.terminal:
