@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from worlds import CELLS, WORLDS
 
 from saver import (
     COLLECTORS,
@@ -101,18 +102,6 @@ def test_the_retrospective_gate_breaks_the_promise_in_the_very_first_episode():
 
 
 # -- one suite for every collector ---------------------------------------------------------------------------
-
-WORLDS = {
-    "bandit": scenarios.bandit(actions=4, noisy_variance=1.0),
-    "tree": scenarios.tree(depth=2, noisy_variance=1.0),
-    "gridworld": scenarios.gridworld(size=2, horizon=3, noisy_variance=1.0),
-}
-CELLS = [
-    (name, world)
-    for name, collector in COLLECTORS.items()
-    for world in WORLDS
-    if collector.design != "sepec" or world == "bandit"
-]
 
 
 def begin(name, world, episodes=60, seed=0):

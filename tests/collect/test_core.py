@@ -5,6 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from worlds import CELLS as SMALL
+from worlds import WORLDS
 
 import saver
 from saver import COLLECTORS, Campaign, Collector, Episode, Player, scenarios
@@ -19,17 +21,7 @@ from saver.problem.codec import pack, unpack
 from saver.simulator import knowledge_of
 
 DATA = Path(__file__).parents[1] / "data"
-WORLDS = {
-    "bandit": scenarios.bandit(actions=4, noisy_variance=1.0),
-    "tree": scenarios.tree(depth=2, noisy_variance=1.0),
-    "gridworld": scenarios.gridworld(size=3, horizon=4, noisy_variance=1.0),
-}
-CELLS = [
-    (name, world)
-    for name, collector in COLLECTORS.items()
-    for world in WORLDS
-    if collector.design != "sepec" or world == "bandit"
-] + [("coverage", "gridworld"), ("importance", "gridworld"), ("own", "tree")]
+CELLS = [*SMALL, ("coverage", "gridworld"), ("importance", "gridworld"), ("own", "tree")]
 MORE = {
     "coverage": Collector(explore="coverage"),
     "importance": Collector(track="sample", estimate="importance"),

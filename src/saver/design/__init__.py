@@ -2,7 +2,7 @@
 
 from saver.design.closed import dag, is_tree, tree
 from saver.design.exact import ExactDesign, coverage, exact
-from saver.design.parts import Design, limit
+from saver.design.limits import Design, limit
 from saver.design.plan import Plan, Warm
 from saver.design.planner import Planner
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from saver._jit import jit
 from saver._types import Floats, Ints
 from saver.design.flows import Nodes
-from saver.design.parts import Design, check_variance
+from saver.design.limits import Design, check_variance
 from saver.errors import InvalidPolicy, InvalidProblem
 from saver.problem import checks
 from saver.problem.bellman import by_step

@@ -26,6 +26,10 @@ class Asked(NamedTuple):
     safest_visits: Floats  # [S, A]
     safest_value: float
 
+    def by_true_means(self) -> Asked:
+        """The same, steered by the means themselves."""
+        return self._replace(steer=self.mean)
+
     def size(self, N: Floats) -> float:
         """The size of the numbers whose difference the constraint is, for a behaviour with visits N."""
         return abs(self.required) + float(np.sum(N * np.abs(self.mean)))

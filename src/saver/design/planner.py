@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from saver._types import Floats
 from saver.design import passes, solver
+from saver.design.limits import limit_of
 from saver.design.onestate import ROUNDING, one_state
-from saver.design.parts import limit_of
 from saver.design.plan import Asked, Plan, Warm, steered
 from saver.design.solver import Program, Rules, Search
 from saver.design.unrolled import Unrolled
@@ -188,13 +188,11 @@ class Planner:
         if walk.phases is not None and quota == math.inf:
             stages.append((walk.steps, asked))
         if asked.steer is not asked.mean:
-            stages.append((stages[-1][0], asked._replace(steer=asked.mean)))
+            stages.append((stages[-1][0], asked.by_true_means()))
         work, done, plans = 0.0, 0, []
         for model, program in stages:
             soon = model is walk.phases and quota == math.inf
-            left = rules._replace(
-                iterations=iterations - done, work=quota - work, stall=STALL_IN_PHASES if soon else STALL
-            )
+            left = rules.left(done, work, STALL_IN_PHASES if soon else STALL)
             plans.append(self._descend(model, program, hint, left, deadline))
             work, done, hint = work + plans[-1].work, done + plans[-1].iterations, None
             over = done >= iterations or work >= quota or time.monotonic() > deadline
@@ -216,8 +214,7 @@ class Planner:
         pause = max(1, int(PAUSE / model.work))
         if deadline < math.inf:
             pause = min(max(1, int(SHORT_PAUSE / model.work)), LONGEST_PAUSE)
-        rules = rules._replace(pause=pause)
-        while solver.descend(model, search, program, rules) == solver.GOING:
+        while solver.descend(model, search, program, rules.pausing(pause)) == solver.GOING:
             if time.monotonic() > deadline:
                 break
         n = search.numbers

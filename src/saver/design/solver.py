@@ -102,6 +102,14 @@ class Rules(NamedTuple):
     stall: int  # iterations in which the gap does not shrink by a hundredth
     pause: int  # iterations after which to hand back, to be called again
 
+    def left(self, iterations: int, work: float, stall: int) -> Rules:
+        """What is left of the effort after so much of it."""
+        return self._replace(iterations=self.iterations - iterations, work=self.work - work, stall=stall)
+
+    def pausing(self, pause: int) -> Rules:
+        """The same with another pause."""
+        return self._replace(pause=pause)
+
 
 @jit
 def descend(model: Any, search: Any, asked: Any, rules: Any) -> Any:

@@ -67,6 +67,10 @@ class Unrolled(NamedTuple):
             bound_work=BOUND * flows,
         )
 
+    def changed(self, **parts: Any) -> Unrolled:
+        """The same with other parts."""
+        return self._replace(**parts)
+
     @classmethod
     def in_phases(cls, nodes: Nodes) -> Unrolled | None:
         """One row for each state in a phase; None for a model that is better walked step by step."""
@@ -78,7 +82,7 @@ class Unrolled(NamedTuple):
         keys, row = np.unique(when * states + nodes.state, return_inverse=True)
         merged_ptr, merged, slot = merge_moves(nodes)
         walked = float(np.diff(merged_ptr)[nodes.state].sum())
-        return cls.of(nodes)._replace(
+        return cls.of(nodes).changed(
             row=row.astype(np.uint64),
             row_state=(keys % states).astype(np.uint64),
             block=np.searchsorted(keys, np.arange(len(phase)) * states).astype(np.uint64),

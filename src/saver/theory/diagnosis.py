@@ -10,7 +10,7 @@ import numpy as np
 
 from saver._types import Floats
 from saver.design.exact import ExactDesign, exact_pair
-from saver.design.parts import check_variance
+from saver.design.limits import check_variance
 from saver.errors import Infeasible
 from saver.problem import checks, weights
 from saver.problem.statement import Problem

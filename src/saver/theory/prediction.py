@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from saver._types import Floats
-from saver.design.parts import check_variance, limit_of
+from saver.design.limits import check_variance, limit_of
 from saver.problem import visits, weights
 from saver.problem.world import Scenario
 from saver.safety.certified import Certified
