@@ -296,6 +296,15 @@ def test_threads_runs_and_order_do_not_matter():
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name)[:5])
 
 
+def test_threads_that_plan_all_the_time_do_not_disturb_each_other():
+    asked = SCENARIOS["gridworld"](size=3)
+    often = dataclasses.replace(COLLECTORS["saver-opt"], replan=1.0)
+    one = simulate(asked, often, episodes=80, runs=24, threads=1, checkpoints=[])
+    many = simulate(asked, often, episodes=80, runs=24, threads=4, checkpoints=[])
+    for name in FIELDS:
+        np.testing.assert_array_equal(getattr(one, name), getattr(many, name))
+
+
 def test_streams_are_those_of_numpy():
     seed = np.random.SeedSequence(11, spawn_key=(3, 1))
     ours, theirs = stream(seed), np.random.default_rng(seed)

@@ -83,7 +83,9 @@ def design(setup: Setup, state: State, plan: Plan | None) -> Candidate:
     kinds = ("design",) if collector.track == "designed" else KINDS
     policy = plan_of(setup, plan)
     counts = visits(setup, state, policy.by_step, kinds)
-    first = come_first(setup, state, unplanned(setup, policy, plan.since))
+    if state.needed is None or state.needed[0] is not plan:
+        state.needed = plan, unplanned(setup, policy, plan.since)
+    first = come_first(setup, state, state.needed[1])
     return Candidate("design", *_follow(setup, policy, counts, first))
 
 
@@ -150,12 +152,8 @@ def unplanned(setup: Setup, policy: Policy, number: int) -> Ints:
     designer, stage = setup.designer, setup.stage
     if not designer.exact_on_graph:
         return designer.needed
-    key, kept = (policy.key, number), setup.unplanned
-    if kept is None or kept[0] != key:
-        to_come = (setup.episodes - number + 1) * stage.grid.by_state(stage.play(policy).flow)
-        setup.unplanned = kept = (key, np.where(to_come >= 1.0, UNNEEDED, designer.needed))
-    needed: Ints = kept[1]
-    return needed
+    to_come = (setup.episodes - number + 1) * stage.grid.by_state(stage.evaluate(policy).flow)
+    return np.where(to_come >= 1.0, UNNEEDED, designer.needed)
 
 
 def come_first(setup: Setup, state: State, needed: Ints) -> Bools:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -41,7 +40,6 @@ class Setup:
         self.ledgers = self._ledgers()
         self.baseline = self.stage.grid.policy(problem.baseline)
         self.offsets = {by_step: self.ahead(by_step) for by_step in (False, True)}
-        self.unplanned: Any = None  # the last answer of `decide.unplanned`
         self.stream = np.random.Generator(np.random.PCG64(0))  # set to a state before every use
 
     def _ledgers(self) -> dict[str, Ledger]:

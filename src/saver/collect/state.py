@@ -51,7 +51,8 @@ class State:
     exploration: Any = None
     out: dict[int, Trial] = field(default_factory=dict)
     abandoned: set[int] = field(default_factory=set)
-    outstanding: Any = field(default=None, init=False)  # sums over `out`, made when needed, never written
+    outstanding: Any = field(default=None, init=False)  # sums over `out`: made when needed, never written
+    needed: Any = field(default=None, init=False)  # a plan with what comes first under it, likewise
 
     @classmethod
     def begin(cls, setup: Setup, seed: int | np.random.SeedSequence = 0) -> State:

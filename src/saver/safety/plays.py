@@ -46,10 +46,12 @@ class Stage:
         if found is None:
             if len(self._known) >= REMEMBERED:
                 self._known.pop(next(iter(self._known)))
-            found = self._known[kept.key] = self._evaluate(kept.by_node())
+            found = self._known[kept.key] = self.evaluate(kept)
         return found
 
-    def _evaluate(self, b: Floats) -> Play:
+    def evaluate(self, policy: Policy) -> Play:
+        """`play` without remembering: threads that share a stage may call it."""
+        b = policy.by_node()
         nothing = np.zeros((self.mdp.states, self.mdp.actions))
         mass = np.zeros(len(b))
         forward(self.nodes, b, nothing, mass, np.zeros(nothing.shape))
