@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help reproduce test docs audit coverage golden numbers bench format clean
+.PHONY: help reproduce test quick docs audit coverage golden numbers bench format clean
 
 help:
 	@echo "make reproduce   the paper's experiments: claims printed, figures and report in results/"

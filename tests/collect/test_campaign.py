@@ -277,7 +277,7 @@ def test_history_feeds_the_statistics_and_not_the_budget():
     assert campaign.budget.certified == 0.0
     with pytest.raises(InvalidData, match=r"history\[1\] is a tuple; it must be a saver\.Episode"):
         Campaign(two_actions(), "saver", 100, history=[history[0], ([0], [0], [1.0], [1.0])])
-    with pytest.raises(InvalidData, match=r"history\[0\] has no constraints"):
+    with pytest.raises(InvalidData, match=r"history\[0\]: the episode has no constraints"):
         Campaign(two_actions(), "saver", 100, history=[Episode([0], [0], [1.0])])
 
 
@@ -415,6 +415,8 @@ def test_a_state_of_another_collector_is_refused():
         Campaign.restore(two_actions(), "saver", state)
     with pytest.raises(InvalidData, match=r"not one that Campaign\.state\(\) gave"):
         Campaign.restore(two_actions(), "saver", {})
+    with pytest.raises(InvalidData, match=r"the state is a str; give the dict .* json\.loads"):
+        Campaign.restore(two_actions(), "saver", json.dumps(state))
 
 
 def test_trials_refuse_steps_and_states_that_are_not_there():

@@ -1,6 +1,8 @@
 """The decision core: a state is a fold of events, decisions change nothing, replay decides nothing."""
 
 import json
+import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -202,7 +204,7 @@ def test_what_was_told_must_be_an_episode_or_four_sequences():
     good = Episode([0], [action], [0.0], [0.5])
     for told, message in (
         ((good, [0], [0.0], [0.5]), "told with more beside it"),
-        (([0],), "1 things were told; tell a saver.Episode, or states, actions"),
+        (([0],), "1 of four sequences were told; tell a saver.Episode, or states, actions"),
         ((Episode([0], [action], [0.0]),), "the episode has no constraints"),
         (([0], [action], [0.0]), "the episode has no constraints"),
         (
@@ -214,6 +216,90 @@ def test_what_was_told_must_be_an_episode_or_four_sequences():
             campaign.tell(trial, *told)
     campaign.tell(trial, Episode([0], [action], [0.0], [0.5], propensities=[1.0], final_state=saver.END))
     assert campaign.budget.episodes == 1
+
+
+def test_what_was_torn_by_an_interrupt_does_not_go_on(monkeypatch):
+    asked = WORLDS["gridworld"]
+    campaign, player = Campaign(asked.problem, "saver", 30, seed=1), Player(asked.world, 1)
+    trial = campaign.ask()
+
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(campaign._setup.ledgers["used"]), "close", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            campaign.tell(trial, player.run(trial))
+    for go_on in (campaign.ask, campaign.state, lambda: campaign.abandon(trial)):
+        with pytest.raises(InvalidData, match="half changed; restore it from the last state that was kept"):
+            go_on()
+
+
+def test_readers_see_only_whole_campaigns():
+    asked = WORLDS["gridworld"]
+    campaign, player = Campaign(asked.problem, "saver", 400, seed=1), Player(asked.world, 1)
+    errors, done = [], threading.Event()
+
+    def read():
+        try:
+            while not done.is_set():
+                told = campaign.budget.episodes
+                assert campaign.estimate().covered >= 0.0
+                assert told <= campaign.budget.episodes
+                assert len(campaign.outstanding) <= 31
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=read) for _ in range(3)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        waiting = []
+        for _ in range(150):
+            trial = campaign.ask()
+            waiting.append((trial, player.run(trial)))
+            if len(waiting) > 30:
+                campaign.tell(*waiting.pop(0))
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+        sys.setswitchinterval(before)
+    assert errors == []
+
+
+def test_equal_collectors_have_equal_states():
+    problem = WORLDS["bandit"].problem
+    state = Campaign(problem, Collector(bonus=1, caution=np.float64(0.0)), 10).state()
+    assert Campaign.restore(problem, Collector(), state).episodes == 10
+
+
+def test_a_damaged_archive_in_a_state_is_refused():
+    asked = WORLDS["bandit"]
+    known = knowledge_of(asked, COLLECTORS["safe-oracle"])
+    state = Campaign(asked.problem, "safe-oracle", 10, knowledge=known).state()
+    state["knowledge"]["variance"]["zip"] = "AAAA" + state["knowledge"]["variance"]["zip"][4:]
+    with pytest.raises(InvalidData, match="was changed or damaged since it was taken"):
+        Campaign.restore(asked.problem, "safe-oracle", state)
+
+
+def test_the_trials_that_are_out_are_there_after_a_restart():
+    asked = WORLDS["gridworld"]
+    campaign = Campaign(asked.problem, "safe-on-policy", 20, seed=2)
+    trials = [campaign.ask() for _ in range(4)]
+    campaign.tell(trials[1], Player(asked.world).run(trials[1]))
+    campaign.abandon(trials[2].number)
+    twin = Campaign.restore(asked.problem, "safe-on-policy", json.loads(json.dumps(campaign.state())))
+    assert [trial.number for trial in twin.outstanding] == [1, 4]
+    for here, there in zip(campaign.outstanding, twin.outstanding, strict=True):
+        assert here.same_as(there)
+        twin.tell(there, Player(asked.world).run(there))  # one that never ran can still be run
+    assert twin.outstanding == ()
+    with pytest.raises(InvalidData, match="trial 3 was abandoned already"):
+        twin.abandon(3)
+    assert repr(trials[0]).startswith("Trial(number=1, kind='")
 
 
 def test_a_campaign_shows_itself_in_a_line_and_its_settings_cannot_be_changed():

@@ -105,6 +105,10 @@ VARIANTS = {
     "importance, tracked": Collector(estimate="importance"),
     "exact, variances known": Collector(design="exact", knows=("variance",), replan=1.3),
     "exact, constraint known": Collector(design="exact", knows=("constraint_mean",), replan=1.3),
+    "exact, never replanned": Collector(design="exact", knows=("variance", "constraint_mean"), **UNSAFE),
+    "exact, never replanned, plugin": Collector(
+        design="exact", knows=("variance", "constraint_mean"), explore="none", ledger="plugin"
+    ),
     "target, tracked": Collector(design="target", explore="none"),
     "baseline, guarded": Collector(design="baseline", explore="none", track="sample"),
     "all visits": Collector(track="all"),
@@ -227,6 +231,13 @@ def test_moves_beyond_the_horizon_are_no_moves(collector):
 def test_a_baseline_that_is_random_only_where_it_never_goes(collector):
     asked = flat(Mdp(np.zeros((2, 2, 2)), 1), np.array([[1.0, 0.0], [0.5, 0.5]]), [[0.5, 0.9], [0.5, 0.5]])
     assert_equal(asked, collector, episodes=300)
+
+
+@pytest.mark.parametrize("collector", ["saver", "safe-on-policy"])
+def test_a_baseline_by_step_that_is_random_only_where_it_never_goes(collector):
+    mdp = Mdp(np.array([[[0.0, 1.0]] * 2, [[0.0, 0.0]] * 2]), 2)
+    baseline = np.array([[[1.0, 0.0], [1.0, 0.0]], [[0.5, 0.5], [1.0, 0.0]]])
+    assert_equal(flat(mdp, baseline, [[0.5, 0.9], [0.5, 0.5]]), collector, episodes=60)
 
 
 @pytest.mark.parametrize("design", ["closed-form", "exact"])

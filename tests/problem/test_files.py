@@ -60,6 +60,12 @@ def test_odd_numbers_names_and_data_come_back(tmp_path):
     assert saver.load(tmp_path / "kept.json").mean.tolist() == [[0.1, 0.2]]
 
 
+def test_strings_stay_as_they_are(tmp_path):
+    mdp = saver.Mdp(np.zeros((2, 1, 2)), 1, state_names=["room [1,  2]", "[ 3 ]"])
+    saver.save(mdp, tmp_path / "kept.json")
+    assert saver.load(tmp_path / "kept.json").state_names == ("room [1,  2]", "[ 3 ]")
+
+
 def test_arrays_of_both_kinds_come_back():
     for value in (
         np.array([[0.0, 1.5, -0.0], [np.nan, np.inf, 1e-308]]),
@@ -152,6 +158,11 @@ def test_what_cannot_be_written_is_refused_by_name_and_nothing_is_written(value,
             '"zip": "eJxjYKAtAAAAUAAB"}}}',
             "holds another number of bytes",
         ),
+        (
+            '{"saver": 1, "holds": {"~": "bernoulli", "mean": {"~": "array", "kind": "f8", "shape": [1, 1], '
+            '"zip": "AAAA"}}}',
+            "is not a file that saver.save wrote",
+        ),
     ],
 )
 def test_broken_files_are_refused(text, message, tmp_path):
@@ -164,5 +175,7 @@ def test_broken_files_are_refused(text, message, tmp_path):
 def test_missing_files_and_folders_are_said(tmp_path):
     with pytest.raises(InvalidData, match=r"cannot read .*none.json: No such file"):
         saver.load(tmp_path / "none.json")
+    with pytest.raises(InvalidData, match="the first argument is the path"):
+        saver.save(str(tmp_path / "kept.json"), COLLECTORS["saver"])
     with pytest.raises(InvalidData, match=r"cannot write .*none/kept.json: No such file"):
         saver.save(COLLECTORS["saver"], tmp_path / "none" / "kept.json")

@@ -44,7 +44,7 @@ def told(setup: Setup, state: State, trial: Trial | int, episode: Any, *columns:
 
 def abandoned(state: State, trial: Trial | int) -> Abandoned:
     """A trial of which nothing will be told."""
-    return Abandoned(find(state, trial).number)
+    return Abandoned(find(state, trial, "abandoned already").number)
 
 
 def learned(setup: Setup, history: Any) -> Learned:
@@ -58,17 +58,20 @@ def learned(setup: Setup, history: Any) -> Learned:
                 f"history[{number}] is a {type(item).__name__}; it must be a saver.Episode(states, actions, "
                 "rewards, constraints)"
             )
-        episodes.append(_episode(setup, f"history[{number}]", item, ()))
+        try:
+            episodes.append(_episode(setup, "the episode", item, ()))
+        except InvalidData as cause:
+            raise InvalidData(f"history[{number}]: {cause}") from None
     return Learned(tuple(episodes))
 
 
-def find(state: State, trial: Trial | int) -> Trial:
+def find(state: State, trial: Trial | int, lost: str = "abandoned; what came of it cannot be told") -> Trial:
     """The trial that is meant, if it is out."""
     number = trial.number if isinstance(trial, Trial) else checks.whole("trial", trial, 1)
     if number > state.asked or number < 1:
         raise InvalidData(f"trial {number} was never asked; {state.asked} were")
     if number in state.abandoned:
-        raise InvalidData(f"trial {number} was abandoned; what came of it cannot be told any more")
+        raise InvalidData(f"trial {number} was {lost}")
     if number not in state.out:
         raise InvalidData(f"trial {number} was told already; tell each trial once")
     found = state.out[number]
@@ -84,8 +87,8 @@ def _episode(setup: Setup, name: str, first: Any, columns: tuple[Any, ...]) -> E
     if not isinstance(episode, Episode):
         if len(columns) != 3:
             raise InvalidData(
-                f"{1 + len(columns)} things were told; tell a saver.Episode, or states, actions, rewards and "
-                "constraints"
+                f"{1 + len(columns)} of four sequences were told; tell a saver.Episode, or states, actions, "
+                "rewards and constraints one by one (*them, if they are in a tuple)"
             )
         episode = Episode(first, *columns)
     if episode.constraints is None:

@@ -37,7 +37,7 @@ class Budget:
 
     Attributes:
         certified: the true budget is at least this, at all times at once, with probability 1 - delta; NaN for
-            collectors without the certified ledger.
+            collectors whose ledger certifies nothing.
         plugin: the sample means' word for it; promises nothing.
         episodes: told so far.
         baseline_episodes: how many of these were the baseline's.
@@ -57,11 +57,27 @@ def alone(method: F) -> F:
         with self._lock:
             if self._busy:
                 raise InvalidData(f"{method.__name__} was called from inside a design; it must not be")
+            if self._torn:
+                raise InvalidData(
+                    f"{method.__name__} cannot go on: an interrupt or an error has left this campaign half "
+                    "changed; restore it from the last state that was kept"
+                )
             self._busy = True
             try:
                 return method(self, *arguments, **options)
             finally:
                 self._busy = False
+
+    return cast(F, guarded)
+
+
+def reading(method: F) -> F:
+    """Not while another thread changes the campaign."""
+
+    @functools.wraps(method)
+    def guarded(self: Campaign, *arguments: Any, **options: Any) -> Any:
+        with self._lock:
+            return method(self, *arguments, **options)
 
     return cast(F, guarded)
 
@@ -99,13 +115,15 @@ class Campaign:
             self._take(admit.learned(setup, history))
 
     def _begin(self, setup: Setup, state: State, events: list[Event] | None) -> None:
-        self._lock, self._busy = threading.RLock(), False
+        self._lock, self._busy, self._torn = threading.RLock(), False, False
         self._setup, self._state, self._events = setup, state, events
 
     def _take(self, event: Event) -> None:
+        self._torn = True  # until all of it has happened
         self._state = apply(self._setup, self._state, event)
         if self._events is not None:
             self._events.append(event)
+        self._torn = False
 
     @alone
     def ask(self) -> Trial:
@@ -155,28 +173,39 @@ class Campaign:
         return self._setup.episodes
 
     @property
+    @reading
     def events(self) -> tuple[Event, ...]:
         """Everything that happened, in order, with `keep="episodes"`."""
         if self._events is None:
             raise InvalidProblem('events are kept only by Campaign(..., keep="episodes")')
         return tuple(self._events)
 
+    @reading
     def estimate(self, level: float = 0.95) -> Estimate:
         """The value of the target, from what was told."""
         problem = self.problem
         return estimate(problem.mdp, problem.target, self._state.sums, self.collector.estimate, level)
 
+    @property
+    @reading
+    def outstanding(self) -> tuple[Trial, ...]:
+        """The trials that are out, in order of asking."""
+        return tuple(self._state.out.values())
+
+    @reading
     def statistics(self) -> Statistics:
         """What the design is told now."""
         return deciding.statistics(self._setup, self._state)
 
     @property
+    @reading
     def counts(self) -> Ints:
         """Reward samples of each pair so far, [S, A]."""
         result: Ints = self._state.sums.rewards.counts.copy()
         return result
 
     @property
+    @reading
     def budget(self) -> Budget:
         """What is known of safety."""
         used, told = self._setup.used, self._state.told
@@ -184,6 +213,7 @@ class Campaign:
         return Budget(certified, self._believed(PLUGIN), sum(told.values()), told["baseline"])
 
     @property
+    @reading
     def believed(self) -> float:
         """The budget that the collector's own ledger believes; the plug-in one where it has none."""
         return self._believed(PLUGIN if self._setup.used is None else USED)
@@ -191,6 +221,7 @@ class Campaign:
     def _believed(self, name: str) -> float:
         return self._setup.ledgers[name].budget(self._state.books[name])
 
+    @reading
     def __repr__(self) -> str:
         state = self._state
         name = self.collector.design if isinstance(self.collector.design, str) else "a function"

@@ -88,10 +88,12 @@ class Collector:
             raise InvalidProblem(
                 f"ledger is {self.ledger!r} and gate is {self.gate!r}; a gate needs a ledger and the reverse"
             )
-        if checks.number("replan", self.replan) < 1:
+        for name in ("replan", "bonus", "caution"):
+            object.__setattr__(self, name, checks.number(name, getattr(self, name)))
+        if self.replan < 1:
             raise InvalidProblem(f"replan is {self.replan:g}; it must be at least 1")
         for name in ("bonus", "caution"):
-            if checks.number(name, getattr(self, name)) < 0:
+            if getattr(self, name) < 0:
                 raise InvalidProblem(f"{name} is {getattr(self, name):g}; it must be at least 0")
 
     def _check_sepec(self) -> None:

@@ -84,7 +84,8 @@ def design(setup: Setup, state: State, plan: Plan | None) -> Candidate:
     policy = plan_of(setup, plan)
     counts = visits(setup, state, policy.by_step, kinds)
     if state.needed is None or state.needed[0] is not plan:
-        state.needed = plan, unplanned(setup, policy, plan.since)
+        since = 1 if setup.designer.fixed else plan.since
+        state.needed = plan, unplanned(setup, policy, since)
     first = come_first(setup, state, state.needed[1])
     return Candidate("design", *_follow(setup, policy, counts, first))
 

@@ -60,7 +60,7 @@ class Asked:
     plan: Plan | None = None
     exploration: Any = None
     tickets: dict[str, Any] = field(default_factory=dict)
-    stream: Any = None
+    stream: tuple[int, ...] = ()
 
 
 @portable("told")

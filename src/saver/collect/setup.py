@@ -17,7 +17,7 @@ from saver.problem import checks
 from saver.problem.codec import fingerprint
 from saver.problem.moments import Moments
 from saver.problem.statement import Problem
-from saver.safety import GATES, LEDGERS, Ledger, Stage, Terms
+from saver.safety import LEDGERS, Ledger, Stage, Terms
 from saver.safety.policies import Policy
 
 USED, PLUGIN = "used", "plugin"  # the ledger behind the gate, and the one that every campaign keeps beside it
@@ -53,11 +53,6 @@ class Setup:
         """The ledger behind the gate."""
         return self.ledgers.get(USED)
 
-    @property
-    def gate(self) -> object:
-        """The collector's gate, a function of (ledger, book, play), or None."""
-        return GATES.get(self.collector.gate)
-
     def ahead(self, by_step: bool) -> Floats:
         """What the tracker adds to the visits of each row, by node or by state, [n, A].
 
@@ -78,7 +73,7 @@ class Setup:
 
     @property
     def explorations(self) -> int:
-        """How many non-baseline episodes explore."""
+        """How many episodes explore: non-baseline ones, or all of the first if by the clock."""
         return 0 if self.collector.explore == "none" else math.isqrt(self.episodes)
 
     @property
@@ -98,5 +93,11 @@ class Setup:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of problem and collector; a design that is a function counts as such, whatever it does."""
-        return fingerprint(self.problem, self.collector.described())
+        """A hash of problem and collector."""
+        return fingerprint_of(self.problem, self.collector)
+
+
+def fingerprint_of(problem: Problem, collector: Collector | str) -> str:
+    """A hash of problem and collector; a design that is a function counts as such, whatever it does."""
+    checks.kind("problem", problem, Problem)
+    return fingerprint(problem, find_collector(collector).described())

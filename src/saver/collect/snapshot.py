@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import zlib
 from typing import Any
 
 import numpy as np
 
 from saver.collect.collectors import Collector
 from saver.collect.knowledge import Knowledge
-from saver.collect.setup import Setup
+from saver.collect.setup import Setup, fingerprint_of
 from saver.collect.state import State
 from saver.collect.trial import Trial
 from saver.errors import InvalidData
@@ -20,7 +21,7 @@ from saver.problem.statement import Problem
 from saver.safety.policies import Policy
 
 FORMAT = 2
-BROKEN = (KeyError, TypeError, AttributeError, ValueError, IndexError, AssertionError)
+BROKEN = (KeyError, TypeError, AttributeError, ValueError, IndexError, AssertionError, zlib.error)
 
 
 def dump(setup: Setup, state: State, events: list[Any] | None = None) -> dict[str, Any]:
@@ -42,22 +43,28 @@ def load(
     problem: Problem, collector: Collector | str, plain: dict[str, Any]
 ) -> tuple[Setup, State, list[Any] | None]:
     """What `dump` saw."""
+    if not isinstance(plain, dict):
+        raise InvalidData(
+            f"the state is a {type(plain).__name__}; give the dict that Campaign.state() gave: json.loads of "
+            "a text"
+        )
     try:
         if plain["format"] != FORMAT:
             raise InvalidData(f"the state has format {plain['format']!r}; this version reads {FORMAT}")
-        setup = Setup(problem, collector, plain["episodes"], _knowledge(plain["knowledge"]))
-        if plain["fingerprint"] != setup.fingerprint:
-            raise InvalidData("the state is of another problem or collector; restore it with those")
         if plain["checksum"] != checksum({name: plain[name] for name in plain if name != "checksum"}):
             raise InvalidData("the state was changed or damaged since it was taken; restore an earlier one")
+        if plain["fingerprint"] != fingerprint_of(problem, collector):
+            raise InvalidData("the state is of another problem or collector; restore it with those")
+        setup = Setup(problem, collector, plain["episodes"], _knowledge(plain["knowledge"]))
         state = unpack(plain["state"])
         state.out = _load_out(setup, plain["out"])
         events = None if plain["events"] is None else [unpack(event) for event in plain["events"]]
     except InvalidData:
         raise
     except BROKEN as cause:
+        what = f"{type(cause).__name__}: {cause}"
         raise InvalidData(
-            f"the state is not one that Campaign.state() gave for this collector: {cause!r}"
+            f"the state is not one that Campaign.state() gave for this collector ({what})"
         ) from None
     return setup, state, events
 

@@ -39,7 +39,7 @@ class State:
         abandoned: the numbers of trials that were abandoned.
     """
 
-    stream: list[Any]
+    stream: tuple[int, ...]
     sums: Sums
     constraints: Moments
     counts: dict[str, Any]
@@ -78,13 +78,13 @@ def outstanding(setup: Setup, state: State) -> Outstanding:
     return kept
 
 
-def words(generator: Any) -> list[Any]:
+def words(generator: Any) -> tuple[int, ...]:
     """The state of a PCG64 as four numbers."""
     kept = generator.state
-    return [kept["state"]["state"], kept["state"]["inc"], kept["has_uint32"], kept["uinteger"]]
+    return kept["state"]["state"], kept["state"]["inc"], kept["has_uint32"], kept["uinteger"]
 
 
-def set_words(generator: Any, kept: list[Any]) -> None:
+def set_words(generator: Any, kept: tuple[int, ...]) -> None:
     """Put a PCG64 where it was."""
     state, inc, has, rest = kept
     generator.state = {

@@ -19,7 +19,7 @@ class Trial:
     Attributes:
         number: from 1, in order of asking.
         kind: "explore", "design" or "baseline".
-        follows: what `act` follows, where some behaviour can be.
+        follows: what `act` follows, where some behaviour can be; `policy` is the same as a table.
         draws: one uniform number for each step, or None where the policy leaves nothing to chance.
     """
 
@@ -41,6 +41,9 @@ class Trial:
     def horizon(self) -> int:
         """The largest number of steps."""
         return self.follows.grid.mdp.horizon
+
+    def __repr__(self) -> str:
+        return f"Trial(number={self.number}, kind={self.kind!r})"
 
     def row(self, step: int, state: int) -> Floats:
         """The probabilities of the actions at this step in this state."""

@@ -58,6 +58,8 @@ def certainty_estimated(
     share = 1.0
     if covered < 1.0:
         share = float(mdp.start @ _backward(mdp, pi, seen.astype(float), P)[0]) / total
+        if share == 0.0:  # nothing that was seen can be met by the moves that were seen
+            return from_parts(math.nan, np.array([math.inf]), np.ones(1), covered, level)
     Y = _backward(mdp, pi, np.where(seen, rewards.mean, 0.0) / share, P)
     c, u = _forward(mdp, pi, P, Y)
     parts, freedom = _reward_noise(np.where(seen, c, 0.0) / share, rewards)

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from saver._types import Floats
+from saver._types import Floats, Ints
 from saver.collect import Collector, Setup
 from saver.collect.belief import extra, floored
+from saver.collect.decide import unplanned
 from saver.design.closed import going_on, own_step
 from saver.engine.kernel.forms import (
     BY_NODE,
@@ -132,7 +133,7 @@ def lay_sheets(setup: Setup, truth: Truth, policies: Sequence[Floats]) -> Sheets
     flags = np.zeros((len(rows), 4), dtype=np.int64)
     flags[:, FIRST] = np.cumsum([0, *(len(part) for part in rows[:-1])])
     flags[:, BY_NODE] = [policy.ndim == 3 for policy in policies]
-    flags[:, RANDOM] = [not np.all((policy == 0.0) | (policy == 1.0)) for policy in policies]
+    flags[:, RANDOM] = [not stage.grid.policy(policy).sure for policy in policies]
     flags[:, SAME] = [np.array_equal(play.flow, baseline.flow) for play in plays]
     numbers = np.column_stack(
         [
@@ -216,10 +217,17 @@ def lay_rules(
         and bool(problem.mdp.flow[problem.mdp.pairs(problem.mdp.layers[-1])].nnz),
         one_step=_is_one_step(setup, scene, table),
         one_pass=boxed and promise.floor == 0 and _never_ends_early(problem.mdp),
-        needed=setup.designer.needed.ravel(),
+        needed=_needed(setup, design).ravel(),
         known_variance=empty if known.variance is None else floored(known.variance),
         known_constraint=empty if known.constraint_mean is None else np.array(known.constraint_mean),
     )
+
+
+def _needed(setup: Setup, design: Floats) -> Ints:
+    """What comes first before anything is planned, or for good where the design never changes."""
+    if not setup.designer.fixed:
+        return setup.designer.needed
+    return unplanned(setup, setup.stage.grid.policy(design), 1)
 
 
 def _ahead(setup: Setup, explore: Floats | None, design: Floats) -> Floats:
