@@ -58,7 +58,7 @@ golden: $(READY)
 	$(BIN)/python tests/golden.py
 
 numbers: $(READY)
-	$(BIN)/python benchmarks/run.py numbers
+	$(BIN)/python benchmarks/run.py numbers planning
 
 bench: $(VENV)/.peers
 	$(BIN)/python benchmarks/run.py

@@ -12,11 +12,13 @@ import saver
 from saver import experiments
 from saver.errors import InvalidData
 from saver.experiments import EXPERIMENTS, Experiment, pictures
+from saver.experiments.catalogue import PRICES
 from saver.experiments.folder import Folder
 from saver.experiments.results import Results
 from saver.experiments.words import COLLECTED
 from saver.figures.marks import MINUS, label_lines, log_marks, number_text
 from saver.figures.style import LOOKS, figure, save
+from saver.scenarios import find_scenario
 
 pytestmark = pytest.mark.slow
 
@@ -101,7 +103,7 @@ def test_every_sign_is_explained_in_the_figure(made, name, signs):
 
 
 def test_the_marked_alpha_is_that_of_the_experiments():
-    assert {e.make().problem.alpha for e in EXPERIMENTS.values()} == {pictures.MARKED}
+    assert {find_scenario(name).problem.alpha for name in PRICES} == {pictures.MARKED}
 
 
 def test_a_collector_has_one_name_everywhere(made):

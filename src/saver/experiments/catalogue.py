@@ -50,6 +50,7 @@ _ALL = [
     Experiment("tree-long", "Tree", "tree", SAFE, 5000, (20, 200, 2000), "long"),
     Experiment("gridworld-long", "Gridworld", "gridworld", SAFE, 5000, (6, 30, 400), "long"),
     Experiment("lake", "FrozenLake", "lake", SAFE, 1000, (4, 40, 400)),
+    Experiment("taxi", "Taxi", "taxi", SAFE, 1000, (2, 4, 20)),
     Experiment("intractable-long", "Intractable", "intractable", SAFE, 5000, (100, 1000, 10_000), "long"),
 ]
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _ALL}

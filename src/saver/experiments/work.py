@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -119,10 +120,15 @@ def limit_rows(scenario: Scenario, compared: Designs) -> Iterator[tuple[str, str
         yield scenario.name, name, found, earned, problem.required, safe
 
 
+GAPS = ((5000, 1e-6), (100_000, 1e-3), (math.inf, 1e-2))  # flows, and how exact a limit they are worth
+
+
 def policies(scenario: Scenario) -> Designs:
     """The designs that are compared."""
     problem, variance = scenario.problem, np.array(scenario.world.reward.variance)
-    free, safe = exact_pair(problem, variance, scenario.world.constraint.mean)
+    flows = sum(map(len, problem.mdp.layers)) * problem.mdp.actions
+    gap = next(gap for most, gap in GAPS if flows <= most)
+    free, safe = exact_pair(problem, variance, scenario.world.constraint.mean, tolerance=gap)
     found = {"target": problem.target}
     if design.is_tree(problem.mdp):
         found["tree"] = closed_design(problem, variance).policy
