@@ -89,4 +89,3 @@ class Learned:
 
 
 Event = Asked | Told | Abandoned | Learned
-EVENTS = (Asked, Told, Abandoned, Learned)
