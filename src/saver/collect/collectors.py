@@ -17,6 +17,7 @@ OWN = "own"  # what stands for a design that is a function
 DESIGNS = ("target", "closed-form", "as-printed", "exact", "sepec", "uniform", "baseline")
 EXPLORATIONS = ("uniform", "coverage", "none")
 TRACKERS = ("designed", "all", "sample")
+FALLBACKS = ("baseline", "earner")
 KNOWLEDGE = ("mean", "variance", "constraint_mean")
 SIDE_INFORMATION = ("none", "pilot", "known")
 
@@ -36,6 +37,8 @@ class Collector:
         ledger: what is believed about safety: a name in `saver.safety.LEDGERS` ("certified", "latest",
             "plugin", "paper") or "none".
         gate: "prospective", "retrospective" or "none".
+        fallback: what is played where the gate refuses: "baseline", or "earner", the policy that surely earns
+            most, where that is likely more than the baseline does and the gate lets it.
         track: "designed" follows the design by argmax b / T over designed visits, "all" over all visits (the
             paper's), "sample" draws from it.
         estimate: "certainty", "certainty-estimated" or "importance".
@@ -54,6 +57,7 @@ class Collector:
     explore: str = "uniform"
     ledger: str = "certified"
     gate: str = "prospective"
+    fallback: str = "baseline"
     track: str = "designed"
     estimate: str = "certainty"
     replan: float = 1.05
@@ -70,6 +74,7 @@ class Collector:
             ("explore", EXPLORATIONS),
             ("ledger", (*LEDGERS, "none")),
             ("gate", (*GATES, "none")),
+            ("fallback", FALLBACKS),
             ("track", TRACKERS),
             ("estimate", ESTIMATORS),
             ("side_information", SIDE_INFORMATION),
@@ -87,6 +92,12 @@ class Collector:
         if (self.gate == "none") != (self.ledger == "none"):
             raise InvalidProblem(
                 f"ledger is {self.ledger!r} and gate is {self.gate!r}; a gate needs a ledger and the reverse"
+            )
+        if self.fallback == "earner" and (not self.promises or self.drawn):
+            raise InvalidProblem(
+                f"fallback is 'earner' with ledger={self.ledger!r}, gate={self.gate!r}, track={self.track!r} and "
+                f"estimate={self.estimate!r}; it needs a certified ledger behind the prospective gate, a tracked "
+                "design and an estimate that does not weigh by propensities"
             )
         for name in ("replan", "bonus", "caution"):
             object.__setattr__(self, name, checks.number(name, getattr(self, name)))
@@ -113,6 +124,11 @@ class Collector:
         """Whether the safety promise holds with probability 1 - delta."""
         known = LEDGERS.get(self.ledger)
         return known is not None and known.certifies and self.gate == "prospective"
+
+    @property
+    def drawn(self) -> bool:
+        """Whether what is played or how it is weighed depends on propensities."""
+        return self.track == "sample" or self.estimate == "importance"
 
     def described(self) -> dict[str, Any]:
         """Plain data; a design that is a function counts as such, whatever it does."""
@@ -141,8 +157,10 @@ COLLECTORS: dict[str, Collector] = {
         explore_by_clock=True,
     ),
     "safe-oracle": Collector(knows=("variance",)),
-    "saver-opt": Collector(design="exact", explore="none", replan=1.2, bonus=0.0, caution=1.0),
-    "exact-oracle": Collector(design="exact", knows=KNOWLEDGE, explore="none", replan=1.2),
+    "saver-opt": Collector(
+        design="exact", explore="none", fallback="earner", replan=1.2, bonus=0.0, caution=1.0
+    ),
+    "exact-oracle": Collector(design="exact", knows=KNOWLEDGE, explore="none", fallback="earner", replan=1.2),
     "oracle": Collector(knows=("variance",), explore="none", **UNSAFE),
     "revar": Collector(**UNSAFE),
     "on-policy": Collector(design="target", explore="none", track="sample", **UNSAFE),

@@ -15,9 +15,11 @@ from saver.collect.events import BASELINE, EXPLORE, PLAN, Asked, Plan
 from saver.collect.knowledge import Statistics
 from saver.collect.planning import UNNEEDED, next_plan
 from saver.collect.setup import USED, Setup
-from saver.collect.state import KINDS, State, outstanding, set_words, words
+from saver.collect.state import DESIGNED, KINDS, State, outstanding, set_words, words
 from saver.collect.tracker import follow_design
+from saver.design.flows import richest
 from saver.safety import GATES
+from saver.safety.certified import Certified
 from saver.safety.policies import Policy
 
 
@@ -41,12 +43,13 @@ def decide(setup: Setup, state: State) -> Asked:
         candidate = design(setup, state, made or state.plan)
     follows = policy_of(setup, state, candidate.policy, candidate.by_step, made, exploration)
     if not affordable(setup, state, follows):
-        candidate, follows = Candidate("baseline", BASELINE), setup.baseline
+        candidate, follows = fall_back(setup, state)
     draws, stream = None, state.stream
     if not follows.sure:
         set_words(setup.stream.bit_generator, state.stream)
         draws, stream = setup.stream.random(setup.problem.mdp.horizon), words(setup.stream.bit_generator)
-    play, baseline = setup.stage.play(follows), candidate.kind == "baseline"
+    baseline = candidate.kind == "baseline"
+    play = setup.baseline_play if baseline else setup.stage.promised(follows, draws, setup.baseline_play)
     return Asked(
         state.asked + 1,
         *candidate,
@@ -80,7 +83,7 @@ def design(setup: Setup, state: State, plan: Plan | None) -> Candidate:
     collector = setup.collector
     if collector.track == "sample":
         return Candidate("baseline" if collector.design == "baseline" else "design", PLAN)
-    kinds = ("design",) if collector.track == "designed" else KINDS
+    kinds = DESIGNED if collector.track == "designed" else KINDS
     policy = plan_of(setup, plan)
     counts = visits(setup, state, policy.by_step, kinds)
     if state.needed is None or state.needed[0] is not plan:
@@ -123,7 +126,7 @@ def pace(setup: Setup, state: State) -> float:
     """What the design should earn: as required, or as the ledger can afford."""
     if not setup.designer.paced or setup.used is None:
         return setup.problem.required
-    designed = state.told["explore"] + state.told["design"]
+    designed = sum(state.told[kind] for kind in KINDS if kind != "baseline")
     return setup.used.pace(state.books[USED], designed, state.told["baseline"], setup.episodes - state.asked)
 
 
@@ -167,6 +170,24 @@ def come_first(setup: Setup, state: State, needed: Ints) -> Bools:
     seen = state.sums.rewards.counts >= enough
     first: Bools = (needed <= enough) & ~seen & (outstanding(setup, state).expecting == 0)
     return first
+
+
+def fall_back(setup: Setup, state: State) -> tuple[Candidate, Policy]:
+    """What is played where the gate refuses: what surely earns most, or the baseline."""
+    safe = Candidate("baseline", BASELINE), setup.baseline
+    if setup.collector.fallback == "baseline":
+        return safe
+    assert isinstance(setup.used, Certified)
+    stage, lower = setup.stage, setup.used.ends(state.books[USED])[0]
+    rows = np.zeros(len(stage.nodes.state), dtype=np.int64)
+    surely, likely = richest(stage.nodes, lower, np.array(statistics(setup, state).constraint_mean), rows)
+    if (surely + likely) / 2 < setup.problem.baseline_value:
+        return safe
+    follows = stage.grid.choices(True, rows)
+    play = stage.evaluate(follows)
+    if setup.used.exact(play) or not GATES[setup.collector.gate](setup.used, state.books[USED], play):
+        return safe
+    return Candidate("earn", follows.rows, True), follows
 
 
 def affordable(setup: Setup, state: State, policy: Policy) -> bool:

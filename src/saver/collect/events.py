@@ -42,7 +42,7 @@ class Asked:
 
     Attributes:
         number: of the trial, from 1.
-        kind: "explore", "design" or "baseline".
+        kind: "explore", "design", "earn" or "baseline".
         policy: BASELINE, EXPLORE or PLAN, or one action for each row, a small integer.
         by_step: where `policy` holds actions: its rows are nodes (step, state), else states.
         draws: one uniform number for each step, or None where nothing is left to chance.

@@ -39,12 +39,12 @@ class Setup:
         self.designer = Designer(problem, self.collector, self.episodes)
         self.ledgers = self._ledgers()
         self.baseline = self.stage.grid.policy(problem.baseline)
+        self.baseline_play = self.stage.play(self.baseline)
         self.offsets = {by_step: self.ahead(by_step) for by_step in (False, True)}
         self.stream = np.random.Generator(np.random.PCG64(0))  # set to a state before every use
 
     def _ledgers(self) -> dict[str, Ledger]:
-        sure = self.stage.deterministic and self.collector.track != "sample"
-        terms = Terms(self.problem, self.episodes, self.stage, sure)
+        terms = Terms(self.problem, self.episodes, self.stage)
         kinds = {PLUGIN: "plugin", USED: self.collector.ledger}
         return {name: LEDGERS[kind](terms) for name, kind in kinds.items() if kind != "none"}
 

@@ -16,7 +16,8 @@ from saver.problem.codec import portable
 from saver.problem.moments import Moments
 from saver.problem.seeds import child_seed
 
-KINDS = ("explore", "design", "baseline")
+KINDS = ("explore", "design", "earn", "baseline")
+DESIGNED = ("design", "earn")  # what the tracker counts
 
 
 @portable("state")

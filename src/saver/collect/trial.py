@@ -18,7 +18,7 @@ class Trial:
 
     Attributes:
         number: from 1, in order of asking.
-        kind: "explore", "design" or "baseline".
+        kind: "explore", "design", "earn" or "baseline".
         follows: what `act` follows, where some behaviour can be; `policy` is the same as a table.
         draws: one uniform number for each step, or None where the policy leaves nothing to chance.
     """

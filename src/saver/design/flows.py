@@ -70,3 +70,33 @@ def forward(nodes: Any, b: Any, mean: Any, mass: Any, N: Any) -> Any:
                             arriving[nodes.indices[e]] += x * nodes.data[e]
         factor *= nodes.discount
     return earned
+
+
+@jit
+def richest(nodes: Any, lower: Any, mean: Any, choice: Any) -> Any:
+    """Fill the choice of each node by which `lower` sums to most; return that sum and what it is by `mean`."""
+    A = lower.shape[1]
+    steps = len(nodes.layer) - 1
+    ahead, here = np.zeros((2, len(nodes.start))), np.zeros((2, len(nodes.start)))
+    for t in range(steps - 1, -1, -1):
+        factor = nodes.discount**t
+        for i in range(nodes.layer[t], nodes.layer[t + 1]):
+            s = nodes.state[i]
+            best, beside = -np.inf, 0.0
+            for a in range(A):
+                if nodes.available[s, a]:
+                    surely, likely = factor * lower[s, a], factor * mean[s, a]
+                    if t + 1 < steps:
+                        for e in range(nodes.indptr[s * A + a], nodes.indptr[s * A + a + 1]):
+                            surely += nodes.data[e] * ahead[0, nodes.indices[e]]
+                            likely += nodes.data[e] * ahead[1, nodes.indices[e]]
+                    if surely > best:
+                        best, beside, choice[i] = surely, likely, a
+            here[0, s], here[1, s] = best, beside
+        ahead, here = here, ahead
+    surely, likely = 0.0, 0.0
+    for i in range(nodes.layer[1]):
+        s = nodes.state[i]
+        surely += nodes.start[s] * ahead[0, s]
+        likely += nodes.start[s] * ahead[1, s]
+    return surely, likely

@@ -21,17 +21,21 @@ class SubGaussian:
     The noise of each observation is so given everything observed before it: independent from step to step and
     from episode to episode. Noise that an episode's steps share (one user, one patient) needs a scale that is
     larger by the square root of the number of steps.
+
+    `next_state=True` says that noise may also depend on the state that the action leads to.
     """
 
     scale: float
     floor: float = 0.0
     ceiling: float = 1.0
+    next_state: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", checks.number("scale", self.scale))
         if self.scale < 0:
             raise InvalidProblem(f"scale is {self.scale:g}; it must be at least 0")
         _check_range(self, "floor", "ceiling")
+        _check_next_state(self)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -48,14 +52,17 @@ class SubGaussian:
 class Bounded:
     """A promise: every constraint observation lies in [low, high], its noise independent from step to step.
 
-    Steps that share their noise need `SubGaussian` with a larger scale instead: see there.
+    Steps that share their noise need `SubGaussian` with a larger scale instead: see there, also for
+    `next_state`.
     """
 
     low: float
     high: float
+    next_state: bool = False
 
     def __post_init__(self) -> None:
         _check_range(self, "low", "high")
+        _check_next_state(self)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -86,3 +93,8 @@ def _check_range(promise: Any, low: str, high: str) -> None:
             f"{low} is {getattr(promise, low):g} and {high} is {getattr(promise, high):g}; "
             f"{low} must be below {high}"
         )
+
+
+def _check_next_state(promise: Any) -> None:
+    if not isinstance(promise.next_state, bool):
+        raise InvalidProblem(f"next_state is {promise.next_state!r}; it must be True or False")

@@ -1,27 +1,28 @@
-"""The certified ledger: what was observed, minus a time-uniform boundary.
+"""The certified ledger: what was observed, minus what noise and paths may have added.
 
 With probability at least 1 - delta, for all k at once, the true budget is at least the one believed here. The
 argument is in order of asking, so it does not matter when, in which order or whether trials are told.
 
-1. Box: every constraint mean lies in [m - h, m + h] (`widths.Box`).
-2. Control variate: X = sum discount^t C_t - (sum discount^t m(s_t,a_t) - V(b; m)) has mean V_c(b).
-3. Proxy: v = scale^2 sum discount^2t + E_b[(sum discount^t h)^2].
-4. Boundary u(sum v): normal mixture where everything is deterministic (then X = sum discount^t C_t and no box
-   is needed), else stitched sub-gamma with scale span / 3, half of the level each for box and boundary.
-   Both need each observation to be sub-Gaussian given everything before it.
-5. sum of V_c over told trials >= sum of X - u(sum of v), and >= any earlier bound plus the lower values
-   V(b; m - h) since, which hold as long as the box does.
+1. Box: every constraint mean lies between its ends (`widths.Box`).
+2. Noise: sum discount^t mu over the steps seen is at least D (`noise.least`). Where start and transitions leave
+   nothing to chance a trial, its draws included, is one path, and D is what the trials are worth.
+3. Paths: elsewhere the sum of V_c is at least what D, the box now and the visits W, T leave open
+   (`paths.path_bound`), and also
+4. at least sum X - u(sum v): X = sum discount^t C_t - (sum discount^t m(s_t,a_t) - V(b; m)) has mean V_c(b), m
+   the middle of the box at asking and h half its length; v = scale^2 sum discount^2t + E_b[(sum discount^t h)^2],
+   u stitched sub-gamma with scale span / 3. Not where noise may depend on the next state.
+5. sum of V_c over told trials is at least the largest of these, and at least any earlier bound plus the lower
+   values V(b; lower ends) since.
 
-A trial j that was abandoned stays in the sum of v and costs h_j = sqrt(2 v_j l) + scale' l,
-l = log(j (j + 1) / delta_h): with probability 1 - delta_h no unseen X_j is further below its mean. A tenth of
-delta is set aside for that in advance.
+A trial j that was abandoned may hide noise: -noise_j <= h_j = sqrt(2 v_j l), l = log(j (j + 1) / delta_h), for all
+j at once with probability 1 - delta_h. Its visits and observations are in no sum, its proxy is.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,13 +30,31 @@ from saver._types import Floats
 from saver.problem.codec import portable
 from saver.problem.episode import Episode
 from saver.problem.moments import Moments
-from saver.safety.boundaries import best_rho, mixture, steepest, stitched
+from saver.problem.promise import Bounded
+from saver.safety.boundaries import stitched
 from saver.safety.ledger import Book, Ledger, Terms, Ticket
+from saver.safety.noise import Rule, least, missing
+from saver.safety.paths import path_bound
 from saver.safety.plays import Play
 from saver.safety.widths import Box
 
-LOST_SHARE = 0.1  # of delta, for trials that are abandoned
 OUT, TOLD, LOST = "out", "told", "lost"
+
+
+class Shares(NamedTuple):
+    """How delta is split: abandoned trials, the box, noise, and noise with paths (step 4)."""
+
+    hidden: float
+    box: float
+    noise: float
+    paths: float
+
+
+def shares(deterministic: bool, next_state: bool) -> Shares:
+    """Fixed before the first episode; they add to 1."""
+    if deterministic:
+        return Shares(0.1, 0.15, 0.75, 0.0)
+    return Shares(0.1, 0.45, 0.45, 0.0) if next_state else Shares(0.1, 0.45, 0.225, 0.225)
 
 
 @portable("certified-ticket")
@@ -44,16 +63,22 @@ class CertifiedTicket(Ticket):
     """What the argument needs of a designed trial, known before it runs.
 
     Attributes:
-        v: the proxy of its sum.
         low: V(b; lower ends of the box).
+        proxy: scale^2 sum discount^2t over the steps that can happen.
+        longest: sum discount^t over them.
+        v: the proxy of X.
         centre: V(b; m).
+        strays: how far X may be from V_c(b) by its path alone.
         moved: pairs whose midpoint is another than at the last ask, s * A + a.
         midpoints: of these.
     """
 
-    v: float = 0.0
     low: float = 0.0
+    proxy: float = 0.0
+    longest: float = 0.0
+    v: float = 0.0
     centre: float = 0.0
+    strays: float = 0.0
     moved: Any = None
     midpoints: Any = None
 
@@ -64,12 +89,21 @@ class Line:
     """A designed trial in order of asking, from its ticket to what came of it."""
 
     order: int
-    v: float
     low: float
+    proxy: float
+    longest: float
+    v: float
     centre: float
+    strays: float
     box: int  # which of the book's midpoints it was asked with
     status: str = OUT  # then TOLD or LOST
+    gained: float = 0.0  # sum discount^t C
+    length: float = 0.0  # sum discount^t
+    hides: float = 0.0  # what may be hidden, if it is lost
     x: float = 0.0
+    pairs: Any = None  # where it may have been, s * A + a
+    expected: Any = None  # discounted visits there
+    realised: Any = None
 
 
 @portable("certified-book")
@@ -78,62 +112,83 @@ class CertifiedBook(Book):
     """The sums of the argument, and the trials that they do not hold yet.
 
     Attributes:
-        seen: constraints told before the first gap, for the box; None without one.
-        boxes: midpoints, [S, A], by number: those that lines were asked with, and the latest.
+        seen: constraints told before the first gap, for the box.
         next_seen: the first trial that `seen` does not hold.
         early: episodes told after a gap.
         sealed: the first abandoned trial, 0 for none: the box learns from earlier ones only.
+        boxes: midpoints, [S, A], by number: those that lines were asked with, and the latest.
         lines: designed trials from the first gap on.
         ordered: designed trials asked.
-        sum_x, sum_v, bound: over the designed trials before the first gap.
-        last_v, last_low: of the last designed trial asked.
+        bound: of what the designed trials before the first gap are worth.
+        gained, proxy, length, hidden: over these, for the noise.
+        expected, realised: discounted visits, [S, A], for the paths; None where there is one.
+        sum_x, sum_v: of X and its proxy.
+        last_proxy, last_longest, last_low: of the last designed trial asked.
     """
 
     seen: Any = None
-    boxes: dict[int, Any] = field(default_factory=dict)
     next_seen: int = 1
     early: dict[int, Any] = field(default_factory=dict)
     sealed: int = 0
+    boxes: dict[int, Any] = field(default_factory=dict)
     lines: dict[int, Any] = field(default_factory=dict)
     ordered: int = 0
+    bound: float = 0.0
+    gained: float = 0.0
+    proxy: float = 0.0
+    length: float = 0.0
+    hidden: float = 0.0
+    expected: Any = None
+    realised: Any = None
     sum_x: float = 0.0
     sum_v: float = 0.0
-    bound: float = 0.0
-    last_v: float = 0.0
+    last_proxy: float = 0.0
+    last_longest: float = 0.0
     last_low: float = 0.0
 
     now: Any = field(default=None, init=False)  # the box, from `seen`: made when needed, never written
 
 
 class Certified(Ledger):
-    """The ledger of the promise. `deterministic` says that no policy, start or transition is random."""
+    """The ledger of the promise."""
 
     certifies = True
 
     def __init__(self, terms: Terms) -> None:
         super().__init__(terms)
-        problem, deterministic = terms.problem, terms.sure
-        self.deterministic = deterministic
-        mdp, promise = problem.mdp, problem.constraint
+        problem, promise, mdp = terms.problem, terms.problem.constraint, terms.problem.mdp
+        self.deterministic = terms.stage.deterministic
+        self.levels = Shares(
+            *(problem.delta * part for part in shares(self.deterministic, promise.next_state))
+        )
+        self.box = Box(problem, terms.episodes, self.levels.box, below=self.deterministic)
         gammas = mdp.discount ** np.arange(len(mdp.layers))
-        span = (promise.ceiling - promise.floor) * float(gammas.sum())
-        self.lost_level = LOST_SHARE * problem.delta
-        level = problem.delta - self.lost_level
-        noise = promise.scale**2 * float(np.sum(gammas**2))
-        self.box = None if deterministic else Box(problem, terms.episodes, level / 2)
-        self.level = level if deterministic else level / 2
-        self.scale = 0.0 if deterministic else span / 3
-        self.rho = best_rho(max(noise, 1e-300) * terms.episodes / 2, self.level)
-        self.start = noise + (0.0 if deterministic else span**2 / 4)
-        self.longest_low = float(promise.floor * gammas.sum())
+        self.length = float(np.sum(gammas))
+        self.unit_proxy = promise.scale**2 * float(np.sum(gammas**2))
+        half = terms.episodes / 2
+        self.rule = Rule.of(promise, self.levels.noise, self.unit_proxy * half, self.length * half)
+        self.span = promise.ceiling - promise.floor
+        self.scale = self.span * self.length / 3
+        self.start = self.unit_proxy + (self.span * self.length) ** 2 / 4
         self.baseline = self.stage.play(problem.baseline)
+
+    @property
+    def crosses(self) -> bool:
+        """Whether noise and paths are also bounded together (step 4)."""
+        return self.levels.paths > 0.0
 
     def open(self) -> CertifiedBook:
         """Nothing asked; the first pace supposes a trial of full length."""
-        book = CertifiedBook(last_v=self.start, last_low=self.longest_low)
-        if self.box is not None:
-            book.seen = Moments.empty((self.problem.mdp.states, self.problem.mdp.actions))
-            book.boxes = {0: self.interval(book)[0]}
+        book = CertifiedBook(
+            last_proxy=self.unit_proxy,
+            last_longest=self.length,
+            last_low=self.problem.constraint.floor * self.length,
+        )
+        shape = self.problem.mdp.states, self.problem.mdp.actions
+        book.seen = Moments.empty(shape)
+        if not self.deterministic:
+            book.expected, book.realised = np.zeros(shape), np.zeros(shape)
+            book.boxes = {0: self.middle(book)[0]}
         return book
 
     def exact(self, play: Play) -> bool:
@@ -141,58 +196,60 @@ class Certified(Ledger):
         return np.array_equal(play.flow, self.baseline.flow)
 
     def boundary(self, v: float) -> float:
-        """u(v); 0 before the first trial."""
-        if v == 0.0:
-            return 0.0
-        if self.deterministic:
-            return mixture(v, self.rho, self.level)
-        return stitched(v, self.start, self.scale, self.level)
-
-    @property
-    def numbers(self) -> tuple[float, float, float, float]:
-        """The constants of the boundary: rho, level, start, scale."""
-        return self.rho, self.level, self.start, self.scale
+        """u(v) of step 4; 0 before the first trial."""
+        return stitched(v, self.start, self.scale, self.levels.paths) if v > 0.0 else 0.0
 
     def pace(self, book: CertifiedBook, done: int, baseline: int, remaining: int) -> float:
-        """What designed episodes should earn on average so that the gate need turn none of them down.
+        """What designed episodes should earn on average so that at the end the gate need turn none down.
 
         On average over the `done` ones and the `remaining`: the tracker makes up for the past. More than
-        required while the boundary weighs, less when `baseline` episodes have paid for it. The certificate
-        does not depend on it.
+        required by what noise and paths may hide then, less when `baseline` episodes have paid for it. The
+        certificate does not depend on it.
         """
         debt = self.required - book.last_low - baseline * self.credit
-        boxed = self.box is not None
-        return self.required + steepest(book.sum_v, book.last_v, done, debt, remaining, boxed, self.numbers)
+        rate = self.required / self.length if book.length == 0.0 else book.gained / book.length
+        v, length = book.proxy + remaining * book.last_proxy, book.length + remaining * book.last_longest
+        hidden = book.hidden + missing(rate, v, length, self.rule)
+        if not self.deterministic:
+            hidden += float(np.sum(np.abs(book.realised - book.expected) * self.middle(book)[1]))
+        return self.required + (hidden + debt) / (done + remaining)
 
-    def interval(self, book: CertifiedBook) -> tuple[Floats, Floats]:
-        """The box now."""
-        assert self.box is not None
+    def ends(self, book: CertifiedBook) -> tuple[Floats, Floats]:
+        """The box now: lower and upper ends."""
         if book.now is None:
-            book.now = self.box.around(book.seen.counts, book.seen.mean)
-        m, h = book.now
-        return m, h
+            book.now = self.box.ends(book.seen.counts, book.seen.mean)
+        lower, upper = book.now
+        return lower, upper
+
+    def middle(self, book: CertifiedBook) -> tuple[Floats, Floats]:
+        """Midpoints and half-lengths of the box now."""
+        lower, upper = self.ends(book)
+        return (lower + upper) / 2, (upper - lower) / 2
 
     def lower(self, book: CertifiedBook, play: Play) -> float:
-        """V(b; lower ends of the box), which without a box are the floor."""
-        if self.box is None:
-            return self.floor_value(play)
-        m, h = self.interval(book)
-        return max(self.floor_value(play), float(np.sum(play.weights * (m - h))))
+        """V(b; lower ends), or of the worst that it can draw where the draws decide all."""
+        lower = self.ends(book)[0]
+        if self.deterministic and not play.sure:
+            return self.stage.least(play, lower)
+        return max(self.floor_value(play), float(np.sum(play.weights * lower)))
 
     def freeze(self, book: CertifiedBook, play: Play, baseline: bool) -> Ticket:
-        """Midpoints, half-lengths and the proxy of a designed trial."""
-        plain = super().freeze(book, play, baseline)
-        if plain.baseline:
-            return plain
-        v, low, centre = self.problem.constraint.scale**2 * play.noise, self.lower(book, play), 0.0
-        if self.box is None:
-            return CertifiedTicket(cost=plain.cost, v=v, low=low)
-        m, h = self.interval(book)
-        v += self.stage.second_moment(play, h)
-        centre = float(np.sum(play.weights * m))
+        """What is known of a trial before it runs."""
+        if baseline or self.exact(play):
+            return Ticket(baseline=True)
+        low, proxy = self.lower(book, play), self.problem.constraint.scale**2 * play.noise
+        ticket = CertifiedTicket(cost=self.at_risk(low), low=low, proxy=proxy, longest=play.longest)
+        if not self.crosses:
+            return ticket
+        m, h = self.middle(book)
         moved = np.flatnonzero(m != book.boxes[max(book.boxes)])
-        return CertifiedTicket(
-            cost=plain.cost, v=v, low=low, centre=centre, moved=moved, midpoints=m.ravel()[moved]
+        return replace(
+            ticket,
+            v=proxy + self.stage.second_moment(play, h),
+            centre=float(np.sum(play.weights * m)),
+            strays=self.stage.widest(play, h) + float(np.sum(play.weights * h)),
+            moved=moved,
+            midpoints=m.ravel()[moved],
         )
 
     def ask(self, book: CertifiedBook, number: int, ticket: Any) -> None:
@@ -207,8 +264,17 @@ class Certified(Ledger):
             latest += 1
             book.boxes[latest] = m
         book.ordered += 1
-        book.last_v, book.last_low = ticket.v, ticket.low
-        book.lines[number] = Line(book.ordered, ticket.v, ticket.low, ticket.centre, latest)
+        book.last_proxy, book.last_longest, book.last_low = ticket.proxy, ticket.longest, ticket.low
+        book.lines[number] = Line(
+            book.ordered,
+            ticket.low,
+            ticket.proxy,
+            ticket.longest,
+            ticket.v,
+            ticket.centre,
+            ticket.strays,
+            latest,
+        )
         self._forget(book)
 
     def tell(self, book: CertifiedBook, number: int, play: Play, episode: Episode | None) -> None:
@@ -216,24 +282,39 @@ class Certified(Ledger):
         ticket = self.close(book, number)
         if not ticket.baseline:
             assert episode is not None  # of a designed trial everything is learned
-            line = book.lines[number]
-            gammas = self.problem.mdp.discount ** np.arange(len(episode))
-            line.x, line.status = float(np.sum(gammas * episode.constraints)), TOLD
-            if self.box is not None:
-                m = book.boxes[line.box]
-                guess = float(np.sum(gammas * m[episode.states, episode.actions]))
-                line.x -= guess - line.centre
-        if self.box is not None and not (book.sealed and number > book.sealed):
+            self._fill(book, book.lines[number], play, episode)
+        if not (book.sealed and number > book.sealed):
             book.early[number] = episode
         self._settle(book)
+
+    def _fill(self, book: CertifiedBook, line: Line, play: Play, episode: Episode) -> None:
+        """What came of a designed trial."""
+        mdp = self.problem.mdp
+        gammas = mdp.discount ** np.arange(len(episode))
+        line.status, line.gained = TOLD, float(np.sum(gammas * episode.constraints))
+        line.length, line.proxy = (
+            float(np.sum(gammas)),
+            self.problem.constraint.scale**2 * float(np.sum(gammas**2)),
+        )
+        if self.deterministic:
+            return
+        been = np.bincount(episode.states * mdp.actions + episode.actions, gammas, play.weights.size)
+        line.pairs = np.flatnonzero((play.weights.ravel() > 0.0) | (been > 0.0))
+        line.expected, line.realised = play.weights.ravel()[line.pairs], been[line.pairs]
+        if self.crosses:
+            m = book.boxes[line.box]
+            guess = float(np.sum(gammas * m[episode.states, episode.actions]))
+            line.x = line.gained - (guess - line.centre)
 
     def abandon(self, book: CertifiedBook, number: int) -> None:
         """Charge what an unseen outcome may hide; the box learns nothing more from here on."""
         super().abandon(book, number)
         if number in book.lines:
-            line = book.lines[number]
-            l = math.log(line.order * (line.order + 1) / self.lost_level)  # noqa: E741  (as in the proof)
-            line.x = -(math.sqrt(2.0 * line.v * l) + self.scale * l)
+            line, promise = book.lines[number], self.problem.constraint
+            l = math.log(line.order * (line.order + 1) / self.levels.hidden)  # noqa: E741  (as in the proof)
+            noise = math.sqrt(2.0 * line.proxy * l)
+            line.hides = self.span * line.longest if isinstance(promise, Bounded) else noise
+            line.x = -(noise + line.strays)
             line.status, line.low = LOST, 0.0
         book.sealed = min(book.sealed or number, number)
         book.early = {n: told for n, told in book.early.items() if n < book.sealed}
@@ -247,16 +328,41 @@ class Certified(Ledger):
             if line.status == OUT:
                 break
             del book.lines[first]
-            book.sum_x += line.x
-            book.sum_v += line.v
-            book.bound = max(book.sum_x - self.boundary(book.sum_v), book.bound + line.low)
+            self._fold(book, line)
         while book.next_seen in book.early:
             told = book.early.pop(book.next_seen)
             if told is not None:
                 book.seen.extend(told.states, told.actions, told.constraints)
             book.next_seen += 1
             book.now = None
+        if not self.deterministic:
+            lower, upper = self.ends(book)
+            visits = book.expected.ravel(), book.realised.ravel()
+            book.bound = max(
+                book.bound, path_bound(self.seen_worth(book), *visits, lower.ravel(), upper.ravel())
+            )
         self._forget(book)
+
+    def _fold(self, book: CertifiedBook, line: Line) -> None:
+        book.gained += line.gained
+        book.proxy += line.proxy
+        book.length += line.length
+        book.hidden += line.hides
+        book.bound += line.low
+        if self.deterministic:
+            book.bound = max(book.bound, self.seen_worth(book))
+            return
+        if line.pairs is not None:
+            book.expected.ravel()[line.pairs] += line.expected
+            book.realised.ravel()[line.pairs] += line.realised
+        if self.crosses:
+            book.sum_x += line.x
+            book.sum_v += line.v
+            book.bound = max(book.bound, book.sum_x - self.boundary(book.sum_v))
+
+    def seen_worth(self, book: CertifiedBook) -> float:
+        """D: at least this much are the means along the way worth."""
+        return least(book.gained - book.hidden, book.proxy, book.length, self.rule)
 
     def _forget(self, book: CertifiedBook) -> None:
         """Drop midpoints that no line was asked with, but for the latest."""

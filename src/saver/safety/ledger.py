@@ -2,7 +2,7 @@
 
 budget = sum over told trials of (value - required), required = (1 - alpha) baseline_value. A baseline trial
 counts with exactly `baseline_value`. A trial that is out, or was abandoned, may or may not run: it counts
-with min(0, V(b; floor) - required).
+with min(0, low - required), where low is the least that it can be worth: V(b; floor), or more if more is known.
 
 A ledger never changes; what it writes stands in its book, which is plain data and the ledger's own. To add a
 ledger: a subclass of `Ledger` with its book in a file of its own, and a row in `registry.LEDGERS`.
@@ -26,7 +26,6 @@ class Terms(NamedTuple):
     problem: Problem
     episodes: int
     stage: Stage
-    sure: bool  # whether start, transitions and every policy but the baseline leave nothing to chance
 
 
 @portable("ticket")
@@ -108,7 +107,11 @@ class Ledger(ABC):
         """The ticket of a trial about to be asked; changes nothing."""
         if baseline or self.exact(play):
             return Ticket(baseline=True)
-        return Ticket(cost=min(0.0, self.floor_value(play) - self.required))
+        return Ticket(cost=self.at_risk(self.floor_value(play)))
+
+    def at_risk(self, low: float) -> float:
+        """What a trial worth at least `low` may cost while nobody knows whether it ran."""
+        return min(0.0, low - self.required)
 
     def ask(self, book: Any, number: int, ticket: Any) -> None:
         """A trial goes out."""

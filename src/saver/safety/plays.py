@@ -14,6 +14,7 @@ from saver.problem.mdp import Mdp
 from saver.safety.policies import Grid, Policy
 
 REMEMBERED = 64  # plays
+CERTAIN = 1.0 - 1e-9  # a probability, but for rounding
 
 
 class Play(NamedTuple):
@@ -23,6 +24,8 @@ class Play(NamedTuple):
     flow: Floats  # P(node, action), [nodes, A]
     weights: Floats  # expected discounted visits, [S, A]
     noise: float  # sum of discount^2t over the steps that can happen
+    longest: float  # sum of discount^t over them
+    sure: bool  # it goes one way only
 
     def light(self) -> Play:
         """The same without what is as large as the unrolled model."""
@@ -57,13 +60,31 @@ class Stage:
         forward(self.nodes, b, nothing, mass, np.zeros(nothing.shape))
         flow = mass[:, None] * b
         D = self.grid.by_state(self._factors[:, None] * flow)
-        possible = np.bincount(self.nodes.step, mass) > 0
-        noise = np.sum(self.mdp.discount ** (2.0 * np.flatnonzero(possible)))
-        return Play(b, flow, D, float(noise))
+        gammas = self.mdp.discount ** np.flatnonzero(np.bincount(self.nodes.step, mass) > 0)
+        sure = bool(np.all((flow == 0.0) | (flow == 1.0)))
+        return Play(b, flow, D, float(np.sum(gammas**2)), float(np.sum(gammas)), sure)
 
     def second_moment(self, play: Play, h: Floats) -> float:
         """E_b[(sum_t discount^t h(s_t,a_t))^2]."""
         return float(second_moment(self.nodes, play.behaviour, h))
+
+    def widest(self, play: Play, h: Floats) -> float:
+        """The largest sum_t discount^t h(s_t,a_t) of any way that b can go."""
+        return float(farthest(self.nodes, play.behaviour, h))
+
+    def least(self, play: Play, lower: Floats) -> float:
+        """The smallest sum_t discount^t lower(s_t,a_t) of any way that b can go."""
+        return -float(farthest(self.nodes, play.behaviour, -lower))
+
+    def promised(self, policy: Policy, draws: Any, baseline: Play) -> Play:
+        """What a promise about a trial is about: the policy, or, where draws decide all, what they make of it.
+
+        A policy that goes where the baseline goes is the baseline, whatever is drawn.
+        """
+        play = self.play(policy)
+        if draws is None or not self.deterministic or np.array_equal(play.flow, baseline.flow):
+            return play
+        return self.evaluate(policy.drawn(draws))
 
     @cached_property
     def deterministic(self) -> bool:
@@ -102,3 +123,34 @@ def second_moment(nodes: Any, b: Any, h: Any) -> Any:
     for i in range(nodes.layer[1]):
         total += nodes.start[nodes.state[i]] * two[nodes.state[i]]
     return total
+
+
+@jit
+def farthest(nodes: Any, b: Any, h: Any) -> Any:
+    """max over what can happen of sum discount^t h."""
+    A = b.shape[1]
+    steps = len(nodes.layer) - 1
+    ahead, here = np.zeros(len(nodes.start)), np.zeros(len(nodes.start))
+    for t in range(steps - 1, -1, -1):
+        factor = nodes.discount**t
+        for i in range(nodes.layer[t], nodes.layer[t + 1]):
+            s = nodes.state[i]
+            best = -np.inf
+            for a in range(A):
+                if b[i, a] > 0.0:
+                    p = s * A + a
+                    rest, goes_on = -np.inf, 0.0
+                    if t + 1 < steps:
+                        for e in range(nodes.indptr[p], nodes.indptr[p + 1]):
+                            rest = max(rest, ahead[nodes.indices[e]])
+                            goes_on += nodes.data[e]
+                    if goes_on < CERTAIN:
+                        rest = max(rest, 0.0)  # it may also end
+                    best = max(best, factor * h[s, a] + rest)
+            here[s] = best
+        ahead, here = here, ahead
+    best = -np.inf
+    for i in range(nodes.layer[1]):
+        if nodes.start[nodes.state[i]] > 0.0:
+            best = max(best, ahead[nodes.state[i]])
+    return best

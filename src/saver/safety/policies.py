@@ -101,6 +101,17 @@ class Policy:
         result[np.arange(len(rows)), rows] = 1.0
         return result
 
+    def drawn(self, draws: Floats) -> Policy:
+        """The deterministic policy that these draws, one for each step, make of it."""
+        if self.chosen:
+            return self
+        rows = self.by_node()
+        reached = np.sum(np.cumsum(rows, axis=1) <= draws[self.grid.step, None], axis=1)
+        last = rows.shape[1] - 1 - np.argmax(rows[:, ::-1] > 0.0, axis=1)
+        inside = np.minimum(reached, rows.shape[1] - 1)
+        void = (reached >= rows.shape[1]) | (rows[np.arange(len(rows)), inside] == 0.0)
+        return self.grid.choices(True, np.where(void, last, inside))
+
     def table(self) -> Floats:
         """[S, A] or [L, S, A], read-only."""
         mdp = self.grid.mdp

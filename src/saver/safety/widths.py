@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from saver._jit import jit
 from saver._types import Floats, Ints
+from saver.problem.promise import Bounded
 from saver.problem.statement import Problem
-from saver.safety.boundaries import best_rho, mixture_two_sided
+from saver.safety.boundaries import mixture_two_sided
+from saver.safety.noise import Rule, least
+
+FEW = 4.0  # samples
 
 
 def paper_width(problem: Problem, episodes: int, counts: Ints) -> Floats:
@@ -36,45 +40,61 @@ def paper_lower(problem: Problem, width: Floats, counts: Ints, mean: Floats) -> 
 class Box:
     """An interval for every constraint mean, valid for all pairs and all times at once.
 
-    [max(floor, mean - w), min(ceiling, mean + w)] with w from the two-sided normal mixture at level / pairs,
-    pairs counting those that can be met; [floor, ceiling] where nothing was seen.
+    Cut at floor and ceiling, which it is where nothing was seen. Pairs that can be met share the level. Where
+    only lower ends are needed (`below`), those have all of it, and are tightest after a few samples already:
+    there they say what may be tried next, not what was earned.
     """
 
-    def __init__(self, problem: Problem, episodes: int, level: float) -> None:
-        self.promise = problem.constraint
-        mdp = problem.mdp
+    def __init__(self, problem: Problem, episodes: int, level: float, below: bool = False) -> None:
+        mdp, promise = problem.mdp, problem.constraint
         pairs = int(mdp.available[mdp.reachable].sum())
-        self.level = level / pairs
-        expected = max(10.0, episodes / pairs)
-        self.rho = best_rho(self.promise.scale**2 * expected, self.level) if self.promise.scale else 1.0
+        samples = FEW if below else max(10.0, episodes / pairs)
+        self.level, proxy = level / pairs, promise.scale**2 * samples
+        tail = self.level if below or not isinstance(promise, Bounded) else self.level / 2
+        rule = Rule.of(promise, tail, proxy, samples)
+        self.numbers = Numbers(promise.scale**2, float(promise.floor), float(promise.ceiling), below, rule)
 
-    def around(self, counts: Ints, mean: Floats) -> tuple[Floats, Floats]:
-        """Midpoints m and half-lengths h, [S, A]."""
-        m, h = np.empty(mean.shape), np.empty(mean.shape)
-        sides(counts, mean, self.numbers, m, h)
-        return m, h
-
-    @property
-    def numbers(self) -> tuple[float, float, float, float, float]:
-        """What `side` needs: scale^2, rho, level, floor, ceiling."""
-        promise = self.promise
-        return promise.scale**2, self.rho, self.level, float(promise.floor), float(promise.ceiling)
+    def ends(self, counts: Ints, mean: Floats) -> tuple[Floats, Floats]:
+        """Lower and upper ends, [S, A]."""
+        lower, upper = np.empty(mean.shape), np.empty(mean.shape)
+        all_ends(counts, mean, self.numbers, lower, upper)
+        return lower, upper
 
 
-@jit
-def side(T: float, mean: float, numbers: Any) -> Any:
-    """One side of the box: midpoint and half-length for a pair with T samples."""
-    proxy, rho, level, low, high = numbers
-    bottom, top = low, high
-    if T > 0:
-        w = mixture_two_sided(proxy * T, rho, level) / T if proxy > 0.0 else 0.0
-        bottom, top = min(max(mean - w, low), high), min(max(mean + w, low), high)
-    return (bottom + top) / 2, (top - bottom) / 2
+class Numbers(NamedTuple):
+    """What `ends` needs."""
+
+    proxy: float  # scale^2
+    floor: float
+    ceiling: float
+    below: bool
+    rule: Rule
 
 
 @jit
-def sides(counts: Any, mean: Any, numbers: Any, m: Any, h: Any) -> None:
+def ends(T: float, mean: float, numbers: Any) -> Any:
+    """The interval of a pair with T samples."""
+    low, high, rule = numbers.floor, numbers.ceiling, numbers.rule
+    if T <= 0.0:
+        return low, high
+    total, v = mean * T, numbers.proxy * T
+    if rule.bounded:
+        bottom = least(total, 0.0, T, rule) / T
+        top = high if numbers.below else low + high - least((low + high) * T - total, 0.0, T, rule) / T
+    elif numbers.below:
+        bottom, top = least(total, v, T, rule) / T, high
+    else:
+        w = mixture_two_sided(v, rule.rho, rule.level) / T if v > 0.0 else 0.0
+        bottom, top = mean - w, mean + w
+    return min(max(bottom, low), high), min(max(top, low), high)
+
+
+@jit
+def all_ends(counts: Any, mean: Any, numbers: Any, lower: Any, upper: Any) -> None:
     """The whole box."""
-    for s in range(m.shape[0]):
-        for a in range(m.shape[1]):
-            m[s, a], h[s, a] = side(counts[s, a], mean[s, a], numbers)
+    for s in range(lower.shape[0]):
+        for a in range(lower.shape[1]):
+            lower[s, a], upper[s, a] = ends(counts[s, a], mean[s, a], numbers)
+
+
+side = ends  # TEMP

@@ -11,7 +11,7 @@ from saver.collect import Collector, Knowledge, Trial
 from saver.estimate.certainty import covered_share
 from saver.problem import bellman
 from saver.problem.world import Scenario
-from saver.safety import Stage
+from saver.safety import Play, Stage
 from saver.safety.policies import Policy
 
 
@@ -35,10 +35,18 @@ class Truth:
         self.value = float(np.sum(self.c * world.reward.mean))
         self.baseline = world.constraint_value(scenario.problem.baseline)
         self.stage = Stage(world.mdp)
+        self.safe = self.stage.play(scenario.problem.baseline)
 
     def worth(self, policy: Policy | Floats) -> float:
         """V_c of a policy, exact."""
-        return float(np.sum(self.stage.play(policy).weights * self.scenario.world.constraint.mean))
+        return self._earns(self.stage.play(policy))
+
+    def promised(self, trial: Trial) -> float:
+        """V_c of what the promise counts a trial as."""
+        return self._earns(self.stage.promised(trial.follows, trial.draws, self.safe))
+
+    def _earns(self, play: Play) -> float:
+        return float(np.sum(play.weights * self.scenario.world.constraint.mean))
 
     def conditional_mse(self, counts: Ints) -> float:
         """The error given the visits, with unseen weight filled by the average of the seen.
@@ -69,7 +77,7 @@ class Account:
         if trial.kind == "baseline":
             self.baseline += 1
         else:
-            self.earned += self.truth.worth(trial.follows)
+            self.earned += self.truth.promised(trial)
         self.worst = min(self.worst, self.budget)
         return self.budget
 

@@ -1,0 +1,67 @@
+"""What a sum of policies is worth, by where the episodes went and the box of the means.
+
+Over told designed trials let W be the expected discounted visits (the model is known), T the realised ones. The
+values sum to W.mu, and T.mu >= D by the noise alone (`noise.least`). Every mean lies in [lower, upper]. So for
+any theta >= 0
+
+    sum of V >= theta D + sum_p min over mu_p of (W_p - theta T_p) mu_p,
+
+and the best theta is that of a fractional knapsack.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from saver._jit import jit
+
+
+@jit
+def path_bound(D: float, W: Any, T: Any, lower: Any, upper: Any) -> float:
+    """The largest of these bounds; W, T and the ends are [pairs]."""
+    theta = best_theta(D, W, T, lower, upper)
+    total = theta * D
+    for p in range(len(W)):
+        rest = W[p] - theta * T[p]
+        total += rest * (lower[p] if rest >= 0.0 else upper[p])
+    return total
+
+
+@jit
+def best_theta(D: float, W: Any, T: Any, lower: Any, upper: Any) -> float:
+    """The theta of the largest bound: where D - sum T mu(theta) turns negative, found as a weighted median.
+
+    mu_p is `lower` up to theta = W_p / T_p and `upper` from there on.
+    """
+    ratio, drop = np.empty(len(W)), np.empty(len(W))
+    slope, first, end, theta = D, 0, 0, 0.0
+    for p in range(len(W)):
+        if T[p] > 0.0:
+            slope -= T[p] * lower[p]
+            ratio[end], drop[end] = W[p] / T[p], T[p] * (upper[p] - lower[p])
+            end += 1
+    while slope > 0.0 and first < end:
+        pivot = ratio[(first + end) // 2]
+        less, equal, below, at = 0.0, 0.0, first, end
+        i = first
+        while i < at:  # those below the pivot to the front, those above to the back
+            if ratio[i] < pivot:
+                less += drop[i]
+                ratio[i], ratio[below] = ratio[below], ratio[i]
+                drop[i], drop[below] = drop[below], drop[i]
+                below += 1
+                i += 1
+            elif ratio[i] > pivot:
+                at -= 1
+                ratio[i], ratio[at] = ratio[at], ratio[i]
+                drop[i], drop[at] = drop[at], drop[i]
+            else:
+                equal += drop[i]
+                i += 1
+        if less >= slope:
+            end = below
+        else:
+            theta, slope, first = pivot, slope - less - equal, at
+    return theta
