@@ -120,10 +120,14 @@ class Collector:
             )
 
     @property
+    def certified(self) -> bool:
+        """Whether what the ledger believes holds with probability 1 - delta."""
+        return self.ledger in LEDGERS and LEDGERS[self.ledger].certifies
+
+    @property
     def promises(self) -> bool:
         """Whether the safety promise holds with probability 1 - delta."""
-        known = LEDGERS.get(self.ledger)
-        return known is not None and known.certifies and self.gate == "prospective"
+        return self.certified and self.gate == "prospective"
 
     @property
     def drawn(self) -> bool:

@@ -173,17 +173,19 @@ class Certified(Ledger):
         self.baseline = self.stage.play(problem.baseline)
 
     @property
+    def first(self) -> tuple[float, float, float]:
+        """Proxy, length and lower value that stand for the last trial before there is one."""
+        return self.unit_proxy, self.length, self.problem.constraint.floor * self.length
+
+    @property
     def crosses(self) -> bool:
         """Whether noise and paths are also bounded together (step 4)."""
         return self.levels.paths > 0.0
 
     def open(self) -> CertifiedBook:
         """Nothing asked; the first pace supposes a trial of full length."""
-        book = CertifiedBook(
-            last_proxy=self.unit_proxy,
-            last_longest=self.length,
-            last_low=self.problem.constraint.floor * self.length,
-        )
+        proxy, longest, low = self.first
+        book = CertifiedBook(last_proxy=proxy, last_longest=longest, last_low=low)
         shape = self.problem.mdp.states, self.problem.mdp.actions
         book.seen = Moments.empty(shape)
         if not self.deterministic:

@@ -70,11 +70,11 @@ class Stage:
 
     def widest(self, play: Play, h: Floats) -> float:
         """The largest sum_t discount^t h(s_t,a_t) of any way that b can go."""
-        return float(farthest(self.nodes, play.behaviour, h))
+        return float(farthest(self.nodes, play.behaviour, h, 1.0))
 
     def least(self, play: Play, lower: Floats) -> float:
         """The smallest sum_t discount^t lower(s_t,a_t) of any way that b can go."""
-        return -float(farthest(self.nodes, play.behaviour, -lower))
+        return -float(farthest(self.nodes, play.behaviour, lower, -1.0))
 
     def promised(self, policy: Policy, draws: Any, baseline: Play) -> Play:
         """What a promise about a trial is about: the policy, or, where draws decide all, what they make of it.
@@ -126,13 +126,13 @@ def second_moment(nodes: Any, b: Any, h: Any) -> Any:
 
 
 @jit
-def farthest(nodes: Any, b: Any, h: Any) -> Any:
-    """max over what can happen of sum discount^t h."""
+def farthest(nodes: Any, b: Any, h: Any, sign: float) -> Any:
+    """max over what can happen of sign * sum discount^t h."""
     A = b.shape[1]
     steps = len(nodes.layer) - 1
     ahead, here = np.zeros(len(nodes.start)), np.zeros(len(nodes.start))
     for t in range(steps - 1, -1, -1):
-        factor = nodes.discount**t
+        factor = sign * nodes.discount**t
         for i in range(nodes.layer[t], nodes.layer[t + 1]):
             s = nodes.state[i]
             best = -np.inf

@@ -95,6 +95,3 @@ def all_ends(counts: Any, mean: Any, numbers: Any, lower: Any, upper: Any) -> No
     for s in range(lower.shape[0]):
         for a in range(lower.shape[1]):
             lower[s, a], upper[s, a] = ends(counts[s, a], mean[s, a], numbers)
-
-
-side = ends  # TEMP

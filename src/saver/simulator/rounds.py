@@ -23,7 +23,7 @@ class Round(NamedTuple):
 
 def rounds(campaign: Campaign, player: Player, truth: Truth, tell: Teller = Campaign.tell) -> Iterator[Round]:
     """All episodes of a campaign. `tell` may keep an episode back, tell others instead, or abandon."""
-    account = Account(truth)
+    account = Account(truth, campaign.collector.certified)
     for _ in range(campaign.episodes):
         trial = campaign.ask()
         account.add(trial)

@@ -66,7 +66,8 @@ class Truth:
 class Account:
     """The true budget of the trials that were asked, each counted as run."""
 
-    def __init__(self, truth: Truth) -> None:
+    def __init__(self, truth: Truth, certified: bool = False) -> None:
+        self.certified = certified  # then what draws decide is counted as it was drawn
         self.truth, self.required = truth, truth.scenario.problem.required
         self.episodes = self.baseline = 0
         self.earned, self.worst = 0.0, math.inf
@@ -77,7 +78,8 @@ class Account:
         if trial.kind == "baseline":
             self.baseline += 1
         else:
-            self.earned += self.truth.promised(trial)
+            worth = self.truth.promised(trial) if self.certified else self.truth.worth(trial.follows)
+            self.earned += worth
         self.worst = min(self.worst, self.budget)
         return self.budget
 

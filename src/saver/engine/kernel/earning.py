@@ -5,10 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 from saver._jit import inlined, inner, jit
-from saver.engine.kernel.forms import DESIGN, EXPLORE, LATEST, NO_LEDGER, PLUGIN, SAFE
+from saver.design.flows import richest
+from saver.engine.kernel.following import row_of
+from saver.engine.kernel.forms import (
+    BY_NODE,
+    DESIGN,
+    EARN,
+    EXPLORE,
+    FIRST,
+    LATEST,
+    NO_LEDGER,
+    PLUGIN,
+    RANDOM,
+    SAFE,
+    WORTH,
+)
 from saver.engine.kernel.memory import CONSTRAINT, COUNT
-from saver.engine.kernel.reaching import lower_bound
-from saver.safety.boundaries import mixture, steepest, stitched
+from saver.engine.kernel.reaching import drawn_sums, lower_bound, path_low, place, reach, reached_sums
+from saver.safety.boundaries import stitched
+from saver.safety.noise import least, missing
+from saver.safety.plays import farthest, second_moment
 
 
 @inlined
@@ -25,20 +41,98 @@ def pace(rules: Any, run: Any, remaining: int) -> Any:
     now = run.now
     done = now.done - now.baseline
     debt = rules.required - now.last_low - now.baseline * rules.surplus
-    return rules.required + steepest(
-        now.sum_v, now.last_v, done, debt, remaining, rules.boxed, rules.boundary
-    )
+    rate = rules.required / rules.last[1] if now.length == 0.0 else now.gained / now.length
+    v, length = now.proxy + remaining * now.last_proxy, now.length + remaining * now.last_longest
+    hidden = missing(rate, v, length, rules.rule)
+    for p in range(len(run.expected)):
+        hidden += abs(run.realised[p] - run.expected[p]) * run.box.half[p]
+    return rules.required + (hidden + debt) / (done + remaining)
 
 
 @inlined
-def boundary(rules: Any, units: int, designed: int, sum_v: float) -> Any:
-    """`Certified.boundary`, from the table while all episodes had the full length."""
-    rho, level, start, scale = rules.boundary
-    if not rules.boxed and units == designed and units < len(rules.table):
-        return rules.table[units]
-    if sum_v == 0.0:
-        return 0.0
-    return stitched(sum_v, start, scale, level) if rules.boxed else mixture(sum_v, rho, level)
+def seen_worth(rules: Any, units: int, designed: int, gained: float, proxy: float, length: float) -> Any:
+    """`Certified.seen_worth`, from the table while all episodes had the full length."""
+    if units == designed and units < len(rules.table):
+        return gained - rules.table[units]
+    return least(gained, proxy, length, rules.rule)
+
+
+@inlined
+def together(rules: Any, sum_x: float, sum_v: float) -> Any:
+    """sum X - u(sum v): the bound of noise and paths together."""
+    start, scale, level = rules.boundary
+    return sum_x - stitched(sum_v, start, scale, level)
+
+
+@inlined
+def note_visits(
+    scene: Any, sheets: Any, run: Any, r: Any, kind: int, tracked: bool, steps: int, taken: int
+) -> None:
+    """Where a designed episode was expected, and where it was."""
+    A = scene.uniform.shape[1]
+    if tracked:
+        for t in range(steps):
+            for j in range(r.layer[t], r.layer[t + 1]):
+                i = place(r.node[j])
+                run.expected[place(r.pair[i])] += scene.factor[t] * r.mass[i]
+    else:
+        for p in range(len(run.expected)):
+            run.expected[p] += sheets.weights[kind, p // A, p % A]
+    for t in range(taken):
+        run.realised[run.path[t, 0] * A + run.path[t, 1]] += scene.factor[t]
+
+
+@inlined
+def lowest(
+    scene: Any, rules: Any, sheets: Any, run: Any, r: Any, kind: int, tracked: bool, steps: int, floor: float
+) -> Any:
+    """`Certified.lower` of a candidate; where paths are random also V(b; m) and E_b[(sum discount^t h)^2]."""
+    low, centre, second = floor, 0.0, 0.0
+    if tracked and rules.crosses:
+        low, centre, second = reached_sums(scene, r, steps, run.box)
+    elif tracked:
+        low = path_low(scene, r, steps, run.box)
+    elif rules.paths or sheets.flags[kind, RANDOM] == 0:
+        low, centre = drawn_sums(sheets.weights, kind, run.box)
+        if rules.crosses:
+            second = second_moment(scene.nodes, sheets.behaviour[kind], run.box.half_table)
+    else:
+        return -farthest(scene.nodes, sheets.behaviour[kind], run.box.lower_table, -1.0), 0.0, 0.0
+    return max(floor, low), centre, second
+
+
+@inlined
+def instead(scene: Any, rules: Any, sheets: Any, run: Any, budget: float) -> Any:
+    """`fall_back`: the steps of the earner, 0 for the baseline; its worth, and what `lowest` says of it."""
+    A = scene.uniform.shape[1]
+    for p in range(len(run.seen)):
+        mean = run.seen[p, CONSTRAINT] if run.seen[p, COUNT] > 0.0 else rules.floor
+        run.likely[p // A, p % A] = (
+            rules.known_constraint[p // A, p % A] if rules.known_constraint.size else mean
+        )
+    surely, likely = richest(scene.nodes, run.box.lower_table, run.likely, run.earner)
+    if (surely + likely) / 2 < rules.declared:
+        return 0, 0.0, 0.0, 0.0, 0.0
+    steps, length, worth, same = reach(scene, run.earner, 0, True, sheets, run.detour)
+    low, centre, second = lowest(
+        scene, rules, sheets, run, run.detour, EARN, True, steps, rules.floor * length
+    )
+    if same or budget + low - rules.required < -rules.tolerance:
+        return 0, 0.0, 0.0, 0.0, 0.0
+    return steps, worth, low, centre, second
+
+
+@inlined
+def drawn_path(scene: Any, sheets: Any, run: Any, taken: int) -> Any:
+    """What the draws made of a policy: its worth, its lower value, and whether it went as the baseline does."""
+    A, worth, low, same = scene.uniform.shape[1], 0.0, 0.0, True
+    for t in range(taken):
+        s, a = run.path[t, 0], run.path[t, 1]
+        worth += scene.factor[t] * scene.pairs[s * A + a, WORTH]
+        low += scene.factor[t] * run.box.lower[s * A + a]
+        safe = row_of(scene, sheets.flags[SAFE, FIRST], sheets.flags[SAFE, BY_NODE] == 1, t, s)
+        same = same and sheets.policy[safe, a] == 1.0
+    return worth, low, same
 
 
 @inlined

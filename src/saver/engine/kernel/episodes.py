@@ -9,7 +9,17 @@ import numpy as np
 from saver._jit import inlined, inner, loop
 from saver.collect.planning import next_plan
 from saver.engine.kernel.checkpoints import record
-from saver.engine.kernel.earning import boundary, bounded_value, budget_of, keep_visits
+from saver.engine.kernel.earning import (
+    bounded_value,
+    budget_of,
+    drawn_path,
+    instead,
+    keep_visits,
+    lowest,
+    note_visits,
+    seen_worth,
+    together,
+)
 from saver.engine.kernel.following import comes_first, rate_all, rescore, row_of
 from saver.engine.kernel.forms import (
     BY_NODE,
@@ -17,12 +27,14 @@ from saver.engine.kernel.forms import (
     C_WHERE,
     CERTIFIED,
     DESIGN,
+    EARN,
     ESTIMATED,
     EXPLORE,
     FIRST,
     FIXED,
     FLOOR,
     IMPORTANCE,
+    LONGEST,
     NO_GATE,
     NOISE,
     OUTSIDE,
@@ -37,15 +49,15 @@ from saver.engine.kernel.forms import (
     TRUE,
     WEIGHT,
 )
-from saver.engine.kernel.memory import CONSTRAINT, COUNT, Out
+from saver.engine.kernel.memory import COUNT, Out
 from saver.engine.kernel.onestep import stretch_one
-from saver.engine.kernel.reaching import as_baseline, box_all, drawn_sums, reach, reached_sums, sums_ahead
+from saver.engine.kernel.reaching import box_one, reach
 from saver.engine.kernel.replanning import plan
 from saver.engine.kernel.sampling import act, choose, draw, take, welford
 from saver.engine.kernel.streams import uniform
 from saver.problem.checks import LARGEST
-from saver.safety.plays import second_moment
-from saver.safety.widths import side
+from saver.safety.noise import least
+from saver.safety.paths import path_bound
 
 FINISHED, PAUSED, PLAN, CHECK, REFUSED = range(5)  # why the loop returned
 NEVER, NOTHING = 2**62, -1  # a plan's number; episodes of a run that has not begun
@@ -70,7 +82,7 @@ def begin(scene: Any, rules: Any, run: Any) -> None:
     run.spread.fill(0.0)
     now.whole = rules.whole_plans
     run.now.worst = np.inf
-    run.now.last_v, run.now.last_low = rules.last
+    now.last_proxy, now.last_longest, now.last_low = rules.last
     now.next_plan = NEVER if rules.plan == FIXED else 1
     now.enough = 1
     now.by_node = rules.design_by_node
@@ -81,8 +93,11 @@ def begin(scene: Any, rules: Any, run: Any) -> None:
     if rules.explore_tracked and rules.explorations > 0:
         states = scene.nodes.state if rules.explore_by_node else scene.every
         rate_all(run.tracker, 0, states, 0, run.needed, run.seen)
-    if rules.boxed:
-        box_all(run.seen, rules.box, run.box, run.h)
+    run.expected.fill(0.0)
+    run.realised.fill(0.0)
+    if rules.ledger == CERTIFIED:
+        for p in range(len(run.seen)):
+            box_one(rules, run.seen, run.box, p)
 
 
 @loop
@@ -155,81 +170,102 @@ def play_all(
 def stretch(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in registers)
     scene: Any, rules: Any, sheets: Any, run: Any, candidate: int, until: int, acting: Any, world: Any
 ) -> Any:
-    """Episodes up to number `until`, each a `candidate` or the baseline; False if one is refused.
+    """Episodes up to number `until`, each a `candidate` or what it falls back to; False if one is refused.
 
     Exploring stops as soon as enough was explored.
     """
     now = run.now
     k, explored, base = now.done, now.explored, now.baseline
     exact, designed, units = now.exact, now.designed, now.units
-    earned, worst = now.earned, now.worst
-    sum_x, sum_v, bound = now.sum_x, now.sum_v, now.bound
+    earned, worst, bound = now.earned, now.worst, now.bound
+    gained, proxy, length = now.gained, now.proxy, now.length
     exploring = candidate == EXPLORE
     tracked = rules.explore_tracked if exploring else rules.tracked
     by_node = rules.explore_by_node if exploring else now.by_node == 1
     first_row = 0 if exploring else rules.first_row
     certified = rules.ledger == CERTIFIED
-    steps, centre, second = 0, 0.0, 0.0
-    noise, floor = sheets.numbers[candidate, NOISE], sheets.numbers[candidate, FLOOR]
-    worth, same = sheets.numbers[candidate, TRUE], sheets.flags[candidate, SAME] == 1
-    stale, fine, one_pass, width = tracked, True, tracked and rules.one_pass, 0.0
-    if one_pass:
-        noise, floor = scene.noise[len(scene.factor)], 0.0
+    steps, noise, longest = 0, sheets.numbers[candidate, NOISE], sheets.numbers[candidate, LONGEST]
+    floor, worth = sheets.numbers[candidate, FLOOR], sheets.numbers[candidate, TRUE]
+    same = sheets.flags[candidate, SAME] == 1
+    stale, fine = tracked, True
     while k < until and run.stop[0] == 0:
         # what the candidate would do
-        choice = run.tracker.choice
-        if one_pass:
-            if stale:
-                same = as_baseline(scene, choice, first_row, by_node, sheets)
-            worth, centre, width, second = sums_ahead(scene, choice, first_row, by_node, run.box, run.reach)
-        elif stale:
-            steps, length, worth, same = reach(scene, choice, first_row, by_node, sheets, run.reach)
-            noise, floor = scene.noise[steps], rules.floor * length
-        stale, low = False, floor
-        if rules.boxed and not same:
-            if not tracked:
-                centre, width = drawn_sums(sheets.weights, candidate, run.box)
-                second = second_moment(scene.nodes, sheets.behaviour[candidate], run.h)
-            elif not one_pass:
-                centre, width, second = reached_sums(scene, run.reach, steps, run.box)
-            low = max(floor, centre - width)
+        if stale:
+            steps, mean_length, worth, same = reach(
+                scene, run.tracker.choice, first_row, by_node, sheets, run.reach
+            )
+            noise, longest, floor = scene.noise[steps], scene.length[steps], rules.floor * mean_length
+        stale, low, centre, second = False, floor, 0.0, 0.0
+        if certified and not same:
+            low, centre, second = lowest(
+                scene, rules, sheets, run, run.reach, candidate, tracked, steps, floor
+            )
 
         # whether it may be played
-        kind = candidate
-        if rules.gate != NO_GATE and not (certified and same):
+        kind, value, credited = candidate, worth, certified and same
+        last = (noise, longest, low)
+        if rules.gate != NO_GATE and not credited:
             budget = budget_of(rules, exact, designed, bound if certified else now.total)
             if rules.gate == PROSPECTIVE:
                 if not certified:
                     low = bounded_value(scene, rules, run, tracked, steps, sheets, candidate)
-                budget = budget + low - rules.required
-            kind = candidate if budget >= -rules.tolerance else SAFE
+                kind = candidate if budget + low - rules.required >= -rules.tolerance else SAFE
+            else:
+                kind = candidate if budget >= -rules.tolerance else SAFE
+            if rules.earner and kind == SAFE:
+                went, value, low, centre, second = instead(scene, rules, sheets, run, budget)
+                if went > 0:
+                    kind, last = EARN, (scene.noise[went], scene.length[went], low)
         kind = SAFE if kind == DESIGN and rules.plays_baseline else kind
+        credited = credited or kind == SAFE
         learned = kind != SAFE or rules.learn_from_baseline
 
         # the episode, and what it taught
-        gained, guess, taken = walk(
-            scene, rules, sheets, run, kind, tracked and kind != SAFE, first_row, by_node, learned, acting,
-            world,
-        )  # fmt: skip
+        choice = run.earner if kind == EARN else run.tracker.choice
+        if kind == EARN:
+            total, guess, taken = walk(
+                scene, rules, sheets, run, kind, choice, True, 0, True, learned, acting, world
+            )
+        else:
+            total, guess, taken = walk(
+                scene, rules, sheets, run, kind, choice, tracked and kind != SAFE, first_row, by_node,
+                learned, acting, world,
+            )  # fmt: skip
         if taken == 0:
             fine = False
             break
+        if rules.drawn and not credited and not tracked:
+            value, low, credited = drawn_path(scene, sheets, run, taken)
+            last = (scene.noise[taken], scene.length[taken], low)
         stale = learn(scene, rules, run, kind, taken, learned) and tracked
 
         # the ledger
-        if kind == SAFE or (certified and same):
+        if credited:
             exact += 1
         else:
             designed += 1
             if certified:
-                v = rules.proxy * noise + second
-                sum_x += gained - (guess - centre) if rules.boxed else gained
-                sum_v += v
-                now.last_v, now.last_low = v, low
+                v = rules.proxy * scene.noise[taken]
+                gained, proxy, length = gained + total, proxy + v, length + scene.length[taken]
                 units += 1 if v == rules.unit else 0
-                bound = max(sum_x - boundary(rules, units, designed, sum_v), bound + low)
+                now.last_proxy, now.last_longest, now.last_low = rules.proxy * last[0], last[1], low
+                bound += low
+                if not rules.paths:
+                    bound = max(bound, seen_worth(rules, units, designed, gained, proxy, length))
+                else:
+                    if kind == EARN:
+                        note_visits(scene, sheets, run, run.detour, kind, True, went, taken)
+                    else:
+                        note_visits(scene, sheets, run, run.reach, kind, tracked, steps, taken)
+                    if rules.crosses:
+                        now.sum_x += total - (guess - centre)
+                        now.sum_v += rules.proxy * last[0] + second
+                        bound = max(bound, together(rules, now.sum_x, now.sum_v))
             elif rules.ledger == PAPER:
                 now.total += bounded_value(scene, rules, run, tracked, steps, sheets, candidate)
+        if rules.paths and designed > 0:
+            worthy = least(gained, proxy, length, rules.rule)
+            bound = max(bound, path_bound(worthy, run.expected, run.realised, run.box.lower, run.box.upper))
         if rules.keeps_visits:
             keep_visits(scene, rules, sheets, run, kind, tracked, steps, taken)
 
@@ -238,7 +274,7 @@ def stretch(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in register
         if kind == SAFE:
             base += 1
         else:
-            earned += worth
+            earned += value
         worst = min(worst, base * rules.baseline + earned - k * rules.required)
         if kind == EXPLORE:
             explored += 1
@@ -246,15 +282,15 @@ def stretch(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in register
                 break
     now.done, now.explored, now.baseline = k, explored, base
     now.exact, now.designed, now.units = exact, designed, units
-    now.earned, now.worst = earned, worst
-    now.sum_x, now.sum_v, now.bound = sum_x, sum_v, bound
+    now.earned, now.worst, now.bound = earned, worst, bound
+    now.gained, now.proxy, now.length = gained, proxy, length
     return fine
 
 
 @inlined
 def walk(  # noqa: PLR0912  (every estimator and law in one pass over the steps)
-    scene: Any, rules: Any, sheets: Any, run: Any, kind: int, tracked: bool, first_row: int, by_node: bool,
-    learned: bool, acting: Any, world: Any,
+    scene: Any, rules: Any, sheets: Any, run: Any, kind: int, choice: Any, tracked: bool, first_row: int,
+    by_node: bool, learned: bool, acting: Any, world: Any,
 ) -> Any:  # fmt: skip
     """Play one episode; return sum discount^t C, sum discount^t m, and its length (0 if it is refused)."""
     L, A, pairs = len(scene.factor), scene.uniform.shape[1], scene.pairs
@@ -267,7 +303,7 @@ def walk(  # noqa: PLR0912  (every estimator and law in one pass over the steps)
     s = scene.start[choose(world, scene.start_chance, 0, len(scene.start))]
     for t in range(L):
         if tracked:
-            a = run.tracker.choice[row_of(scene, first_row, by_node, t, s)]
+            a = choice[row_of(scene, first_row, by_node, t, s)]
         else:
             row = row_of(scene, sheets.flags[kind, FIRST], sheets.flags[kind, BY_NODE] == 1, t, s)
             a = act(sheets.policy, row, run.draws[t]) if random else sheets.sure[row]
@@ -282,8 +318,8 @@ def walk(  # noqa: PLR0912  (every estimator and law in one pass over the steps)
         if c < rules.bounds[0] or c > rules.bounds[1]:
             return 0.0, 0.0, 0
         gained += scene.factor[t] * c
-        if rules.boxed:
-            guess += scene.factor[t] * run.box[p, 0]
+        if rules.crosses:
+            guess += scene.factor[t] * run.box.middle[p]
         if weighted:
             ratio *= scene.target_by_step[t if len(scene.target_by_step) > 1 else 0, s, a]
             weighed += scene.factor[t] * ratio * r
@@ -316,15 +352,14 @@ def learn(scene: Any, rules: Any, run: Any, kind: int, taken: int, learned: bool
     """Counts, scores and the box after an episode; whether any choice may have changed."""
     now, A, enough = run.now, scene.uniform.shape[1], run.now.enough
     planned = now.planned == 1
-    follows = rules.tracked and (kind == DESIGN or rules.track_all)
+    follows = rules.tracked and (kind == DESIGN or kind == EARN or rules.track_all)
     explores = kind == EXPLORE and rules.explore_tracked
     changed = follows or explores
     for t in range(taken):
         s, a = run.path[t, 0], run.path[t, 1]
         p = s * A + a
-        if learned and rules.boxed:
-            run.box[p, 0], run.box[p, 1] = side(run.seen[p, COUNT], run.seen[p, CONSTRAINT], rules.box)
-            run.h[s, a] = run.box[p, 1]
+        if learned and rules.ledger == CERTIFIED:
+            box_one(rules, run.seen, run.box, p)
         if explores:
             row = row_of(scene, 0, rules.explore_by_node, t, s)
             run.tracker.T[row, a] += 1.0

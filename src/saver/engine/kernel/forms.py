@@ -6,9 +6,11 @@ from typing import NamedTuple
 
 from saver._types import Bools, Floats, Ints
 from saver.design.flows import Nodes
+from saver.safety.noise import Rule
+from saver.safety.widths import Numbers
 
 NORMAL, COIN, DATA = range(3)  # laws
-EXPLORE, DESIGN, SAFE = range(3)  # kinds of episode
+EXPLORE, DESIGN, SAFE, EARN = range(4)  # kinds of episode
 NO_LEDGER, CERTIFIED, PAPER, LATEST, PLUGIN = range(5)
 NO_GATE, RETROSPECTIVE, PROSPECTIVE = range(3)
 FIXED, TREE, DAG, ONE, OUTSIDE = range(5)  # where plans come from
@@ -33,7 +35,8 @@ class Scene(NamedTuple):
     rewards: Floats  # the data of empirical laws
     constraints: Floats
     factor: Floats  # discount^t, [L]
-    noise: Floats  # sum of discount^2t over the first steps, [L + 1]
+    length: Floats  # sum of discount^t over the first steps, [L + 1]
+    noise: Floats  # sum of discount^2t, likewise
     order: Ints  # states as a design goes through them: on trees by falling step
     target: Floats  # [S, A]: on trees the row of the step at which the state is met
     target_by_step: Floats  # [L or 1, S, A]
@@ -62,13 +65,17 @@ class Rules(NamedTuple):
     ledger: int
     gate: int
     estimate: int
-    boxed: bool
+    paths: bool  # certified, and where episodes go is left to chance
+    crosses: bool  # then noise and paths are also bounded together
+    drawn: bool  # certified, and what a trial is worth is decided by its draws
+    earner: bool  # the fallback
     keeps_visits: bool
     laws: tuple[int, int]
     shared: bool  # one draw is both the reward and the constraint
     tolerance: float  # of the gate
     required: float
     surplus: float  # alpha baseline_value: what a baseline episode earns
+    declared: float  # baseline_value
     baseline: float  # what it is truly worth
     value: float  # of the target, true
     floor: float
@@ -78,15 +85,16 @@ class Rules(NamedTuple):
     width: float  # the paper's, after one sample
     extra: float  # added to a sample deviation after one sample
     caution: float
-    boundary: tuple[float, float, float, float]  # rho, level, start, scale
-    last: tuple[float, float]  # proxy and lower value that stand for the last episode before the first
+    rule: Rule  # of the noise
+    boundary: tuple[float, float, float]  # start, scale and level of noise and paths together
+    last: tuple[float, float, float]  # proxy, length and lower value of the last episode, before the first
     paced: bool  # the design is told what the ledger can afford
-    box: tuple[float, float, float, float, float]
+    box: Numbers
     unit: float  # the proxy of an episode of full length
     table: Floats  # the boundary after j of these
+    depth: Floats  # how far below a mean of j samples its lower end is, where that is all that is asked
     whole_plans: bool  # a tree whose last states lead on, beyond the horizon
     one_step: bool  # `onestep` applies
-    one_pass: bool  # `sums_ahead` applies: no policy ends early for sure, and V(b; floor) is 0
     needed: Ints  # from which number of samples on a pair is needed, [pairs]
     known_variance: Floats  # [S, A], floored; empty where it is learned
     known_constraint: Floats  # [S, A]; empty where it is learned
@@ -94,7 +102,7 @@ class Rules(NamedTuple):
 
 # Columns of `Sheets.flags` and of `Sheets.numbers`
 FIRST, BY_NODE, RANDOM, SAME = range(4)
-NOISE, FLOOR, TRUE = range(3)
+NOISE, LONGEST, FLOOR, TRUE = range(4)
 
 
 class Sheets(NamedTuple):
@@ -103,6 +111,6 @@ class Sheets(NamedTuple):
     policy: Floats  # [rows, A]
     sure: Ints  # [rows], the action where nothing is left to chance
     flags: Ints  # [kinds, 4]: first row; rows are nodes; random; goes exactly where the baseline goes
-    numbers: Floats  # [kinds, 3]: noise, V(b; floor), V_c
+    numbers: Floats  # [kinds, 4]: noise, longest, V(b; floor), V_c
     behaviour: Floats  # [kinds, nodes, A]
     weights: Floats  # [kinds, S, A]

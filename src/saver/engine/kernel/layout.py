@@ -47,8 +47,9 @@ from saver.safety.boundaries import mixture_table
 from saver.safety.certified import Certified
 from saver.safety.gates import ROUNDING
 from saver.safety.latest import Latest, Plugin
+from saver.safety.noise import Rule
 from saver.safety.paper import Paper
-from saver.safety.widths import first_width
+from saver.safety.widths import Box, first_width
 from saver.simulator import Truth
 
 KNOWN: dict[type[Ledger], int] = {Certified: CERTIFIED, Paper: PAPER, Latest: LATEST, Plugin: PLUGIN}
@@ -99,7 +100,10 @@ def lay_scene(scenario: Scenario, setup: Setup) -> tuple[Scene, tuple[int, int]]
         rewards,
         constraints,
         np.asarray(mdp.discount ** np.arange(mdp.horizon), dtype=np.float64),
-        np.concatenate([[0.0], np.cumsum(mdp.discount ** (2.0 * np.arange(len(mdp.layers))))]),
+        *(
+            np.concatenate([[0.0], np.cumsum(mdp.discount ** (n * np.arange(len(mdp.layers))))])
+            for n in (1.0, 2.0)
+        ),
         np.concatenate(mdp.layers[::-1]) if tree else going_on(mdp),
         own_step(mdp, problem.target) if tree else np.array(by_step(mdp, problem.target)[0]),
         np.array(problem.target.reshape(-1, mdp.states, mdp.actions)),
@@ -138,6 +142,7 @@ def lay_sheets(setup: Setup, truth: Truth, policies: Sequence[Floats]) -> Sheets
     numbers = np.column_stack(
         [
             [play.noise for play in plays],
+            [play.longest for play in plays],
             setup.problem.constraint.floor * weights.sum(axis=(1, 2)),
             [truth.worth(policy) for policy in policies],
         ]
@@ -167,12 +172,17 @@ def lay_rules(
     promise, known = problem.constraint, setup.knowledge
     explore, design = policies if setup.explorations else (None, policies[1])
     certified: Any = setup.used if setup.used is not None and setup.used.certifies else None
-    boxed = certified is not None and certified.box is not None
+    paths = certified is not None and not certified.deterministic
+    depth = np.zeros(1)
     tracked = collector.track != "sample"
     unit = promise.scale**2 * float(scene.noise[-1])
     table, empty = np.zeros(1), np.zeros((0, 0))
-    if certified is not None and not boxed and unit > 0:
-        table = mixture_table(unit, min(setup.episodes, LONGEST_TABLE), certified.rho, certified.level)
+    if certified is not None and not paths and unit > 0 and not certified.rule.bounded:
+        longest = min(setup.episodes, LONGEST_TABLE)
+        table = mixture_table(unit, longest, certified.rule.rho, certified.rule.level)
+        box = certified.box.numbers
+        depth = mixture_table(box.proxy, longest, box.rule.rho, box.rule.level)
+        depth[1:] /= np.arange(1.0, longest + 1.0)
     return Rules(
         episodes=setup.episodes,
         explorations=setup.explorations,
@@ -191,13 +201,17 @@ def lay_rules(
         ledger=NO_LEDGER if setup.used is None else KNOWN[type(setup.used)],
         gate=GATES[collector.gate],
         estimate=ESTIMATORS.index(collector.estimate),
-        boxed=boxed,
+        paths=paths,
+        crosses=paths and certified.crosses,
+        drawn=certified is not None and not paths,
+        earner=collector.fallback == "earner",
         keeps_visits=collector.ledger in ("none", "latest", "plugin"),
         laws=laws,
         shared=scenario.world.outcome == SHARED,
         tolerance=ROUNDING * problem.baseline_value,
         required=problem.required,
         surplus=problem.alpha * problem.baseline_value,
+        declared=problem.baseline_value,
         baseline=truth.baseline,
         value=truth.value,
         floor=float(promise.floor),
@@ -207,16 +221,17 @@ def lay_rules(
         width=first_width(problem, setup.episodes),
         extra=extra(problem, collector, setup.episodes),
         caution=float(collector.caution),
-        boundary=certified.numbers if certified else (1.0,) * 4,
-        last=(certified.start, certified.longest_low) if certified else (1.0, 0.0),
+        rule=certified.rule if certified else Rule.of(promise, 0.5, 1.0, 1.0),
+        boundary=(certified.start, certified.scale, certified.levels.paths) if certified else (1.0,) * 3,
+        last=certified.first if certified else (1.0, 1.0, 0.0),
         paced=setup.designer.paced,
-        box=certified.box.numbers if certified is not None and certified.box is not None else (1.0,) * 5,
+        box=(certified.box if certified else Box(problem, 1, 0.5)).numbers,
         unit=unit,
         table=table,
+        depth=depth,
         whole_plans=len(problem.mdp.layers) == problem.mdp.horizon
         and bool(problem.mdp.flow[problem.mdp.pairs(problem.mdp.layers[-1])].nnz),
         one_step=_is_one_step(setup, scene, table),
-        one_pass=boxed and promise.floor == 0 and _never_ends_early(problem.mdp),
         needed=_needed(setup, design).ravel(),
         known_variance=empty if known.variance is None else floored(known.variance),
         known_constraint=empty if known.constraint_mean is None else np.array(known.constraint_mean),
@@ -258,14 +273,6 @@ def _plan_kind(setup: Setup, tracked: bool) -> int:
     if designer.planner is not None and designer.planner.only_state is not None and tracked:
         return ONE
     return OUTSIDE
-
-
-def _never_ends_early(mdp: Mdp) -> bool:
-    """Whether every policy may last all steps, and half of the states can be met at most steps."""
-    early = np.unique(np.concatenate(mdp.layers[: mdp.horizon - 1])) if mdp.horizon > 1 else np.zeros(0, int)
-    rows = mdp.pairs(early)[mdp.available[early].ravel()]
-    goes_on = len(mdp.layers) == mdp.horizon and bool(np.all(np.diff(mdp.flow.indptr)[rows] > 0))
-    return goes_on and 2 * sum(map(len, mdp.layers)) > mdp.horizon * int(mdp.reachable.sum())
 
 
 def _same_model(one: Mdp, two: Mdp) -> bool:

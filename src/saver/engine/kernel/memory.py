@@ -30,6 +30,9 @@ NOW = np.dtype(
         ("whole", "i8"),  # a tree is planned as a whole: some variance is, or was, below the floor
         ("earned", "f8"),  # truly, by designed episodes
         ("worst", "f8"),  # true budget
+        ("gained", "f8"),  # the sums of the certificate
+        ("proxy", "f8"),
+        ("length", "f8"),
         ("sum_x", "f8"),
         ("sum_v", "f8"),
         ("bound", "f8"),
@@ -37,7 +40,8 @@ NOW = np.dtype(
         ("top", "f8"),  # the largest variance ever believed
         ("weighted_mean", "f8"),
         ("weighted_squares", "f8"),
-        ("last_v", "f8"),
+        ("last_proxy", "f8"),
+        ("last_longest", "f8"),
         ("last_low", "f8"),
     ]
 )
@@ -69,7 +73,31 @@ class Reach(NamedTuple):
     layer: Ints  # [L + 1], where each step's begin in `node`
     pair: Ints  # [nodes]
     mass: Floats  # [nodes], 0 where it cannot be
-    ahead: Floats  # [nodes, 4], sums of what is ahead: worth, midpoints, half-lengths and their square
+    ahead: Floats  # [nodes, 2], sums of what is ahead: half-lengths and their square
+
+    @classmethod
+    def room(cls, steps: int, nodes: int) -> Reach:
+        """Nowhere yet."""
+        one, many = np.zeros(1, dtype=np.int64), np.zeros(nodes, dtype=np.int64)
+        layer = np.zeros(steps + 1, dtype=np.int64)
+        return cls(one, many, layer, many.copy(), np.zeros(nodes), np.zeros((nodes, 2)))
+
+
+class Box(NamedTuple):
+    """The certificate's box, [pairs] each; two of them again as [S, A], the same memory."""
+
+    lower: Floats
+    upper: Floats
+    middle: Floats
+    half: Floats
+    lower_table: Floats
+    half_table: Floats
+
+    @classmethod
+    def room(cls, shape: tuple[int, int]) -> Box:
+        """Nothing known."""
+        tables = [np.zeros(shape) for _ in range(4)]
+        return cls(*(table.reshape(-1) for table in tables), tables[0], tables[3])
 
 
 class Run(NamedTuple):
@@ -81,8 +109,11 @@ class Run(NamedTuple):
     tracker: Tracker
     needed: Ints  # from which number of samples on a pair is needed, [pairs]
     node_visits: Floats  # [nodes, A], of tracked episodes, for designs made outside
-    box: Floats  # [pairs, 2]: midpoints and half-lengths
-    h: Floats  # the half-lengths again, [S, A]
+    box: Box
+    expected: Floats  # discounted visits of designed episodes, [pairs]
+    realised: Floats
+    earner: Ints  # what surely earns most, [nodes]
+    likely: Floats  # sample means of the constraint, [S, A]
     visited: Floats  # expected, [pairs]
     terms: Floats  # visited times lower bound, [pairs]
     moves: Floats  # [edges]
@@ -94,6 +125,7 @@ class Run(NamedTuple):
     dirty: Ints  # these states, step by step
     dirty_count: Ints
     reach: Reach
+    detour: Reach  # of the earner
     path: Ints  # [L, 2], states and actions of the episode
     draws: Floats  # [L]
     stop: Ints  # [1], not 0 when the loop should return
@@ -121,14 +153,6 @@ def new_run(scene: Scene, rules: Rules, rows: Floats, stop: Ints) -> Run:
     S, A = scene.uniform.shape
     L, nodes, ints, pairs = len(scene.factor), len(scene.nodes.state), np.int64, S * A
     outside, estimated = rules.plan == OUTSIDE and rules.tracked, rules.estimate == ESTIMATED
-    reach = Reach(
-        np.zeros(1, dtype=ints),
-        np.zeros(nodes, dtype=ints),
-        np.zeros(L + 1, dtype=ints),
-        np.zeros(nodes, dtype=ints),
-        np.zeros(nodes),
-        np.zeros((nodes, 4)),
-    )
     now: Any = np.zeros(1, dtype=NOW).view(np.recarray)
     return Run(
         now=now[0],
@@ -137,8 +161,11 @@ def new_run(scene: Scene, rules: Rules, rows: Floats, stop: Ints) -> Run:
         tracker=Tracker.of(rows),
         needed=np.array(rules.needed),
         node_visits=np.zeros((nodes if outside else 0, A)),
-        box=np.zeros((pairs, 2)),
-        h=np.zeros((S, A)),
+        box=Box.room((S, A)),
+        expected=np.zeros(pairs if rules.paths else 0),
+        realised=np.zeros(pairs if rules.paths else 0),
+        earner=np.zeros(nodes if rules.earner else 0, dtype=ints),
+        likely=np.zeros((S, A)),
         visited=np.zeros(pairs if rules.keeps_visits else 0),
         terms=np.zeros(pairs if rules.keeps_visits else 0),
         moves=np.zeros(len(scene.to) if estimated else 0),
@@ -149,7 +176,8 @@ def new_run(scene: Scene, rules: Rules, rows: Floats, stop: Ints) -> Run:
         mark=np.zeros(S, dtype=bool),
         dirty=np.zeros(nodes, dtype=ints),
         dirty_count=np.zeros(len(scene.nodes.layer) - 1, dtype=ints),
-        reach=reach,
+        reach=Reach.room(L, nodes),
+        detour=Reach.room(L, nodes if rules.earner else 0),
         path=np.zeros((L, 2), dtype=ints),
         draws=np.zeros(L),
         stop=stop,

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from saver._jit import inlined
 from saver.engine.kernel.earning import budget_of
 from saver.engine.kernel.following import comes_first, pick, rate, rescore, row_of
@@ -16,6 +18,7 @@ from saver.engine.kernel.forms import (
     C_SCALE,
     C_WHERE,
     DESIGN,
+    EARN,
     EXPLORE,
     FIRST,
     NO_GATE,
@@ -25,7 +28,7 @@ from saver.engine.kernel.forms import (
     TREE,
     WORTH,
 )
-from saver.engine.kernel.memory import COUNT
+from saver.engine.kernel.memory import CONSTRAINT, COUNT
 from saver.engine.kernel.sampling import draw, take
 
 
@@ -33,37 +36,45 @@ from saver.engine.kernel.sampling import draw, take
 def stretch_one(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in registers)
     scene: Any, rules: Any, sheets: Any, run: Any, candidate: int, until: int, world: Any
 ) -> Any:
-    """Episodes up to number `until`, each a `candidate` or the baseline; False if one is refused."""
+    """Episodes up to number `until`, each a `candidate` or what it falls back to; False if one is refused."""
     now, seen, pairs = run.now, run.seen, scene.pairs
     b, T, score, choice = run.tracker
     s, A, enough = scene.start[0], scene.uniform.shape[1], now.enough
     design_row = row_of(scene, rules.first_row, now.by_node == 1, 0, s)
     row = design_row if candidate == DESIGN else row_of(scene, 0, rules.explore_by_node, 0, s)
     safe = sheets.sure[row_of(scene, sheets.flags[SAFE, FIRST], sheets.flags[SAFE, BY_NODE] == 1, 0, s)]
-    planned, gated, floor = now.planned == 1, rules.gate != NO_GATE, rules.floor * 1.0
+    planned, gated = now.planned == 1, rules.gate != NO_GATE
     k, explored, base = now.done, now.explored, now.baseline
     exact, designed, bound = now.exact, now.designed, now.bound
-    earned, worst, sum_x = now.earned, now.worst, now.sum_x
-    a, (low, high) = choice[row], rules.bounds
+    earned, worst, gained = now.earned, now.worst, now.gained
+    a, (least, most) = choice[row], rules.bounds
     while k < until and run.stop[0] == 0:
         k += 1
-        same = gated and a == safe
-        budget = budget_of(rules, exact, designed, bound)
-        if not gated or same or budget + floor - rules.required >= -rules.tolerance:
-            p = s * A + a
-            c = observe(rules, pairs, seen, scene.rewards, scene.constraints, p, True, world)
-            if c < low or c > high:
-                return False
-            earned += pairs[p, WORTH]
-            if same:
-                exact += 1
+        kind, played, low = candidate, a, 0.0
+        if gated and a != safe:
+            low = lower_end(rules, seen, s * A + a)
+            budget = budget_of(rules, exact, designed, bound)
+            if budget + low - rules.required < -rules.tolerance:
+                kind, played = SAFE, safe
+                if rules.earner:
+                    played, low = instead_one(scene, rules, seen, s, safe, budget)
+                    kind = SAFE if played == safe else EARN
+        learned, p = kind != SAFE or rules.learn_from_baseline, s * A + played
+        c = observe(rules, pairs, seen, scene.rewards, scene.constraints, p, learned, world)
+        if c < least or c > most:
+            return False
+        if gated and played == safe:
+            exact += 1
+        else:
+            designed += 1
+            if gated:
+                gained += c
+                bound = max(bound + low, gained - rules.table[designed])
+                now.last_low = low
             else:
-                designed += 1
-                if gated:
-                    sum_x += c
-                    bound = max(sum_x - rules.table[designed], bound + floor)
-                else:
-                    run.visited[p] += 1.0
+                run.visited[p] += 1.0
+        if kind == candidate:
+            earned += pairs[p, WORTH]
             T[row, a] += 1.0
             first = candidate == DESIGN and comes_first(run.needed, seen, p, enough)
             score[row, a] = rate(b[row, a], T[row, a], first)
@@ -73,15 +84,13 @@ def stretch_one(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in regi
                     rescore(run.tracker, design_row, a, comes_first(run.needed, seen, p, enough))
             a = pick(score, row)
         else:
-            p = s * A + safe
-            learned = rules.learn_from_baseline
-            c = observe(rules, pairs, seen, scene.rewards, scene.constraints, p, learned, world)
-            if c < low or c > high:
-                return False
-            base += 1
-            exact += 1
-            if learned and planned and seen[p, COUNT] <= enough:
-                rescore(run.tracker, design_row, safe, comes_first(run.needed, seen, p, enough))
+            if kind == SAFE:
+                base += 1
+            else:
+                earned += pairs[p, WORTH]
+                T[design_row, played] += 1.0
+            if planned and (kind == EARN or (learned and seen[p, COUNT] <= enough)):
+                rescore(run.tracker, design_row, played, comes_first(run.needed, seen, p, enough))
                 a = pick(score, row)
         worst = min(worst, base * rules.baseline + earned - k * rules.required)
         if candidate == EXPLORE and explored >= rules.explorations and not rules.explore_by_clock:
@@ -91,9 +100,35 @@ def stretch_one(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in regi
         run.mark[s], run.dirty[0], run.dirty_count[0] = True, s, 1
     now.done, now.explored, now.baseline = k, explored, base
     now.exact, now.designed, now.units = exact, designed, designed
-    now.earned, now.worst = earned, worst
-    now.sum_x, now.bound, now.sum_v = sum_x, bound, designed * rules.unit
+    now.earned, now.worst, now.bound = earned, worst, bound
+    now.gained, now.proxy, now.length = gained, designed * rules.unit, designed * 1.0
     return True
+
+
+@inlined
+def lower_end(rules: Any, seen: Any, p: int) -> Any:
+    """The lower end of a pair's box."""
+    T = int(seen[p, COUNT])
+    if T == 0:
+        return rules.box.floor
+    return min(max(seen[p, CONSTRAINT] - rules.depth[T], rules.box.floor), rules.box.ceiling)
+
+
+@inlined
+def instead_one(scene: Any, rules: Any, seen: Any, s: int, safe: int, budget: float) -> Any:
+    """What surely earns most and its lower end, or the safe action."""
+    A, best, at = scene.uniform.shape[1], -np.inf, safe
+    for a in range(A):
+        if scene.nodes.available[s, a]:
+            low = lower_end(rules, seen, s * A + a)
+            if low > best:
+                best, at = low, a
+    likely = seen[s * A + at, CONSTRAINT] if seen[s * A + at, COUNT] > 0.0 else rules.floor
+    if rules.known_constraint.size:
+        likely = rules.known_constraint[s, at]
+    if (best + likely) / 2 < rules.declared or budget + best - rules.required < -rules.tolerance:
+        return safe, 0.0
+    return at, best
 
 
 @inlined

@@ -10,7 +10,7 @@ from saver._jit import inlined, inner
 from saver.engine.kernel.following import row_at
 from saver.engine.kernel.forms import BY_NODE, FIRST, SAFE, WORTH
 from saver.engine.kernel.memory import CONSTRAINT, COUNT
-from saver.safety.widths import side
+from saver.safety.widths import ends
 
 
 @inlined
@@ -74,87 +74,50 @@ def reach(scene: Any, choice: Any, first_row: int, by_node: bool, sheets: Any, r
 
 
 @inlined
+def path_low(scene: Any, r: Any, steps: int, box: Any) -> Any:
+    """V(b; lower ends) of the policy in `r`."""
+    total = 0.0
+    for t in range(steps):
+        for j in range(r.layer[t], r.layer[t + 1]):
+            i = place(r.node[j])
+            total += scene.factor[t] * r.mass[i] * box.lower[place(r.pair[i])]
+    return total
+
+
+@inlined
 def reached_sums(scene: Any, r: Any, steps: int, box: Any) -> Any:
-    """V(b; m), V(b; h) and E_b[(sum_t discount^t h)^2] of the policy in `r`."""
+    """V(b; lower ends), V(b; m) and E_b[(sum_t discount^t h)^2] of the policy in `r`."""
     nodes = scene.nodes
-    centre, width = 0.0, 0.0
+    low, centre = 0.0, 0.0
     for t in range(steps - 1, -1, -1):
         factor = scene.factor[t]
         for j in range(r.layer[t], r.layer[t + 1]):
             i = place(r.node[j])
             p, mass = place(r.pair[i]), factor * r.mass[i]
-            m, h = box[p, 0], box[p, 1]
-            centre += mass * m
-            width += mass * h
-            now, ahead, square = factor * h, 0.0, 0.0
+            low += mass * box.lower[p]
+            centre += mass * box.middle[p]
+            now, ahead, square = factor * box.half[p], 0.0, 0.0
             if t + 1 < steps:
                 for e in range(place(nodes.indptr[p]), place(nodes.indptr[p + place(1)])):
                     q = place(scene.slot[t + 1, place(nodes.indices[e])])
-                    ahead += nodes.data[e] * r.ahead[q, 2]
-                    square += nodes.data[e] * r.ahead[q, 3]
-            r.ahead[i, 2] = now + ahead
-            r.ahead[i, 3] = now * now + 2.0 * now * ahead + square
+                    ahead += nodes.data[e] * r.ahead[q, 0]
+                    square += nodes.data[e] * r.ahead[q, 1]
+            r.ahead[i, 0] = now + ahead
+            r.ahead[i, 1] = now * now + 2.0 * now * ahead + square
     second = 0.0
     for i in range(len(scene.start)):
-        second += scene.start_chance[i] * r.ahead[scene.slot[0, scene.start[i]], 3]
-    return centre, width, second
-
-
-@inlined
-def sums_ahead(scene: Any, choice: Any, first_row: int, by_node: bool, box: Any, r: Any) -> Any:
-    """V_c, V(b; m), V(b; h) and E_b[(sum_t discount^t h)^2] of the tracked policy, in one pass from the end.
-
-    Goes through every node: for graphs where most policies go nearly everywhere.
-    """
-    nodes, A, L = scene.nodes, place(scene.uniform.shape[1]), len(scene.slot)
-    worth, centre, width, second = 0.0, 0.0, 0.0, 0.0
-    for t in range(L - 1, -1, -1):
-        factor, last = scene.factor[t], t + 1 == L
-        for j in range(nodes.layer[t], nodes.layer[t + 1]):
-            i = place(j)
-            s = place(nodes.state[i])
-            p = s * A + place(choice[row_at(place(first_row), by_node, i, s)])
-            w, m, h, square = 0.0, 0.0, 0.0, 0.0
-            if not last:
-                for e in range(place(nodes.indptr[p]), place(nodes.indptr[p + place(1)])):
-                    q, x = place(scene.slot[t + 1, place(nodes.indices[e])]), nodes.data[e]
-                    w += x * r.ahead[q, 0]
-                    m += x * r.ahead[q, 1]
-                    h += x * r.ahead[q, 2]
-                    square += x * r.ahead[q, 3]
-            now = factor * box[p, 1]
-            r.ahead[i, 0] = factor * scene.pairs[p, WORTH] + w
-            r.ahead[i, 1] = factor * box[p, 0] + m
-            r.ahead[i, 2] = now + h
-            r.ahead[i, 3] = now * now + 2.0 * now * h + square
-    for i in range(len(scene.start)):
-        q, x = scene.slot[0, scene.start[i]], scene.start_chance[i]
-        worth += x * r.ahead[q, 0]
-        centre += x * r.ahead[q, 1]
-        width += x * r.ahead[q, 2]
-        second += x * r.ahead[q, 3]
-    return worth, centre, width, second
-
-
-@inlined
-def as_baseline(scene: Any, choice: Any, first_row: int, by_node: bool, sheets: Any) -> Any:
-    """Whether the tracked policy agrees with the baseline wherever the baseline goes."""
-    for i in scene.safe_nodes:
-        s = scene.nodes.state[i]
-        safe = row_at(sheets.flags[SAFE, FIRST], sheets.flags[SAFE, BY_NODE] == 1, i, s)
-        if sheets.policy[safe, choice[row_at(first_row, by_node, i, s)]] < 1.0:
-            return False
-    return True
+        second += scene.start_chance[i] * r.ahead[scene.slot[0, scene.start[i]], 1]
+    return low, centre, second
 
 
 @inlined
 def drawn_sums(weights: Any, kind: int, box: Any) -> Any:
-    """V(b; m) and V(b; h) of the policy that this kind of episode is drawn from."""
-    centre, width, A = 0.0, 0.0, weights.shape[2]
-    for p in range(len(box)):
-        centre += weights[kind, p // A, p % A] * box[p, 0]
-        width += weights[kind, p // A, p % A] * box[p, 1]
-    return centre, width
+    """V(b; lower ends) and V(b; m) of the policy that this kind of episode is drawn from."""
+    low, centre, A = 0.0, 0.0, weights.shape[2]
+    for p in range(len(box.lower)):
+        low += weights[kind, p // A, p % A] * box.lower[p]
+        centre += weights[kind, p // A, p % A] * box.middle[p]
+    return low, centre
 
 
 @inlined
@@ -163,10 +126,13 @@ def lower_bound(T: float, mean: float, scale: float, width: float, floor: float)
     return max(mean - scale * (width / np.sqrt(T)), floor) if T > 0.0 else floor
 
 
-@inner
-def box_all(seen: Any, numbers: Any, box: Any, h: Any) -> None:
-    """The certificate's box for every pair."""
-    A = h.shape[1]
-    for p in range(len(seen)):
-        box[p, 0], box[p, 1] = side(seen[p, COUNT], seen[p, CONSTRAINT], numbers)
-        h[p // A, p % A] = box[p, 1]
+@inlined
+def box_one(rules: Any, seen: Any, box: Any, p: int) -> None:
+    """The certificate's box for one pair; only its lower end where nothing else is asked."""
+    T, mean = seen[p, COUNT], seen[p, CONSTRAINT]
+    if 0.0 < T < len(rules.depth):
+        box.lower[p] = min(max(mean - rules.depth[int(T)], rules.box.floor), rules.box.ceiling)
+        return
+    low, high = ends(T, mean, rules.box)
+    box.lower[p], box.upper[p] = low, high
+    box.middle[p], box.half[p] = (low + high) / 2, (high - low) / 2
