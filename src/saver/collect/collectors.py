@@ -47,6 +47,7 @@ class Collector:
         caution: how many standard errors each sample variance is raised by, as for normal samples; a pair
             with fewer than 4 samples is then believed to vary as much as any, and half a `reward_scale` over
             sqrt(T) is added to each deviation. 0 takes them as they are.
+        pool: whether sample variances that look alike are averaged first.
         side_information: what the design "sepec" is made from: "none", "pilot" (the exploration) or "known".
         learn_from_baseline: whether baseline episodes enter the statistics.
         explore_by_clock: explore while k <= sqrt(episodes), as printed, though all of these may be baseline.
@@ -63,6 +64,7 @@ class Collector:
     replan: float = 1.05
     bonus: float = 1.0
     caution: float = 0.0
+    pool: bool = False
     side_information: str = "pilot"
     learn_from_baseline: bool = True
     explore_by_clock: bool = False
@@ -86,19 +88,10 @@ class Collector:
             _one_of("knows", item, KNOWLEDGE)
         if self.design == "sepec":
             self._check_sepec()
-        for name in ("learn_from_baseline", "explore_by_clock"):
+        for name in ("pool", "learn_from_baseline", "explore_by_clock"):
             if not isinstance(getattr(self, name), bool):
                 raise InvalidProblem(f"{name} is {getattr(self, name)!r}; it must be True or False")
-        if (self.gate == "none") != (self.ledger == "none"):
-            raise InvalidProblem(
-                f"ledger is {self.ledger!r} and gate is {self.gate!r}; a gate needs a ledger and the reverse"
-            )
-        if self.fallback == "earner" and (not self.promises or self.drawn):
-            raise InvalidProblem(
-                f"fallback is 'earner' with ledger={self.ledger!r}, gate={self.gate!r}, track={self.track!r} and "
-                f"estimate={self.estimate!r}; it needs a certified ledger behind the prospective gate, a tracked "
-                "design and an estimate that does not weigh by propensities"
-            )
+        self._check_gate()
         for name in ("replan", "bonus", "caution"):
             object.__setattr__(self, name, checks.number(name, getattr(self, name)))
         if self.replan < 1:
@@ -106,6 +99,19 @@ class Collector:
         for name in ("bonus", "caution"):
             if getattr(self, name) < 0:
                 raise InvalidProblem(f"{name} is {getattr(self, name):g}; it must be at least 0")
+
+    def _check_gate(self) -> None:
+        if (self.gate == "none") != (self.ledger == "none"):
+            raise InvalidProblem(
+                f"ledger is {self.ledger!r} and gate is {self.gate!r}; a gate needs a ledger and the reverse"
+            )
+        weighed = self.track == "sample" or self.estimate == "importance"
+        if self.fallback == "earner" and (not self.promises or weighed):
+            raise InvalidProblem(
+                f"fallback is 'earner', ledger {self.ledger!r}, gate {self.gate!r}, track {self.track!r} and "
+                f"estimate {self.estimate!r}; an earner needs a certified ledger, the prospective gate, "
+                "a tracked design and an estimate without propensities: use fallback='baseline'"
+            )
 
     def _check_sepec(self) -> None:
         if (self.side_information == "known") != (set(self.knows) == set(KNOWLEDGE)):
@@ -128,11 +134,6 @@ class Collector:
     def promises(self) -> bool:
         """Whether the safety promise holds with probability 1 - delta."""
         return self.certified and self.gate == "prospective"
-
-    @property
-    def drawn(self) -> bool:
-        """Whether what is played or how it is weighed depends on propensities."""
-        return self.track == "sample" or self.estimate == "importance"
 
     def described(self) -> dict[str, Any]:
         """Plain data; a design that is a function counts as such, whatever it does."""
@@ -162,7 +163,7 @@ COLLECTORS: dict[str, Collector] = {
     ),
     "safe-oracle": Collector(knows=("variance",)),
     "saver-opt": Collector(
-        design="exact", explore="none", fallback="earner", replan=1.2, bonus=0.0, caution=1.0
+        design="exact", explore="none", fallback="earner", replan=1.2, bonus=0.0, caution=1.0, pool=True
     ),
     "exact-oracle": Collector(design="exact", knows=KNOWLEDGE, explore="none", fallback="earner", replan=1.2),
     "oracle": Collector(knows=("variance",), explore="none", **UNSAFE),

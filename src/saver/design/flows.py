@@ -74,7 +74,7 @@ def forward(nodes: Any, b: Any, mean: Any, mass: Any, N: Any) -> Any:
 
 @jit
 def richest(nodes: Any, lower: Any, mean: Any, choice: Any) -> Any:
-    """Fill the choice of each node by which `lower` sums to most; return that sum and what it is by `mean`."""
+    """Choose at each node so that `lower` sums to most; return that sum, and the same policy's by `mean`."""
     A = lower.shape[1]
     steps = len(nodes.layer) - 1
     ahead, here = np.zeros((2, len(nodes.start))), np.zeros((2, len(nodes.start)))

@@ -52,26 +52,6 @@ def stitched(v: float, start: float, scale: float, level: float) -> float:
     return math.sqrt(K1 * K1 * v * ell + (K2 * scale * ell) ** 2) + K2 * scale * ell
 
 
-@jit
-def steepest(
-    v: float, step: float, done: int, debt: float, remaining: int, boxed: bool, numbers: Any
-) -> float:
-    """How much more than required episodes must earn on average, for the hardest of the times to come.
-
-    max over t <= remaining of (u(v + t step) + sqrt(t step) + debt) / (done + t): by then the boundary has
-    grown, and the sum may be a standard deviation below its mean. Negative where more than that is spare.
-    """
-    rho, level, start, scale = numbers
-    worst, t = -np.inf, 1
-    while True:
-        ahead = v + t * step
-        u = stitched(ahead, start, scale, level) if boxed else mixture(ahead, rho, level)
-        worst = max(worst, (u + math.sqrt(t * step) + debt) / (done + t))
-        if t >= remaining:
-            return worst
-        t = min(2 * t, remaining)
-
-
 def best_rho(v: float, level: float) -> float:
     """The mixture parameter that makes the boundary tightest about v."""
     twice = 2.0 * math.log(1.0 / level)

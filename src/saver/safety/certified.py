@@ -4,18 +4,19 @@ With probability at least 1 - delta, for all k at once, the true budget is at le
 argument is in order of asking, so it does not matter when, in which order or whether trials are told.
 
 1. Box: every constraint mean lies between its ends (`widths.Box`).
-2. Noise: sum discount^t mu over the steps seen is at least D (`noise.least`). Where start and transitions leave
-   nothing to chance a trial, its draws included, is one path, and D is what the trials are worth.
+2. Noise: sum discount^t mu over the steps seen is at least D (`noise.least`). Where start and transitions
+   leave nothing to chance a trial, its draws included, is one path, and D is what the trials are worth.
 3. Paths: elsewhere the sum of V_c is at least what D, the box now and the visits W, T leave open
    (`paths.path_bound`), and also
-4. at least sum X - u(sum v): X = sum discount^t C_t - (sum discount^t m(s_t,a_t) - V(b; m)) has mean V_c(b), m
-   the middle of the box at asking and h half its length; v = scale^2 sum discount^2t + E_b[(sum discount^t h)^2],
-   u stitched sub-gamma with scale span / 3. Not where noise may depend on the next state.
+4. at least sum X - u(sum v): X = sum discount^t C_t - (sum discount^t m(s_t,a_t) - V(b; m)) has mean V_c(b),
+   m the middle of the box at asking and h half its length; its proxy v = scale^2 sum discount^2t +
+   E_b[(sum discount^t h)^2], u stitched sub-gamma with scale span / 3. Not where noise may depend on the next
+   state.
 5. sum of V_c over told trials is at least the largest of these, and at least any earlier bound plus the lower
    values V(b; lower ends) since.
 
-A trial j that was abandoned may hide noise: -noise_j <= h_j = sqrt(2 v_j l), l = log(j (j + 1) / delta_h), for all
-j at once with probability 1 - delta_h. Its visits and observations are in no sum, its proxy is.
+A trial j that was abandoned may hide noise: -noise_j <= h_j = sqrt(2 v_j l), l = log(j (j + 1) / delta_h),
+for all j at once with probability 1 - delta_h. Its visits and observations are in no sum, its proxy is.
 """
 
 from __future__ import annotations
@@ -214,7 +215,7 @@ class Certified(Ledger):
         hidden = book.hidden + missing(rate, v, length, self.rule)
         if not self.deterministic:
             hidden += float(np.sum(np.abs(book.realised - book.expected) * self.middle(book)[1]))
-        return self.required + (hidden + debt) / (done + remaining)
+        return float(self.required + (hidden + debt) / (done + remaining))
 
     def ends(self, book: CertifiedBook) -> tuple[Floats, Floats]:
         """The box now: lower and upper ends."""
@@ -364,7 +365,7 @@ class Certified(Ledger):
 
     def seen_worth(self, book: CertifiedBook) -> float:
         """D: at least this much are the means along the way worth."""
-        return least(book.gained - book.hidden, book.proxy, book.length, self.rule)
+        return float(least(book.gained - book.hidden, book.proxy, book.length, self.rule))
 
     def _forget(self, book: CertifiedBook) -> None:
         """Drop midpoints that no line was asked with, but for the latest."""

@@ -2,7 +2,7 @@
 
 budget = sum over told trials of (value - required), required = (1 - alpha) baseline_value. A baseline trial
 counts with exactly `baseline_value`. A trial that is out, or was abandoned, may or may not run: it counts
-with min(0, low - required), where low is the least that it can be worth: V(b; floor), or more if more is known.
+with min(0, low - required), where low is the least that it can be worth: V(b; floor), or what is known.
 
 A ledger never changes; what it writes stands in its book, which is plain data and the ledger's own. To add a
 ledger: a subclass of `Ledger` with its book in a file of its own, and a row in `registry.LEDGERS`.

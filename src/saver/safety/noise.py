@@ -59,7 +59,7 @@ class Rule(NamedTuple):
 
 
 @jit
-def least(total: float, v: float, length: float, rule: Any) -> float:
+def least(total: float, v: float, length: float, rule: Any) -> Any:
     """The bound of M, from C, v and G; 0 before the first step."""
     if not rule.bounded:
         return total - mixture(v, rule.rho, rule.level) if v > 0.0 else total
@@ -70,7 +70,7 @@ def least(total: float, v: float, length: float, rule: Any) -> float:
 
 
 @jit
-def missing(rate: float, v: float, length: float, rule: Any) -> float:
+def missing(rate: float, v: float, length: float, rule: Any) -> Any:
     """How far `least` is below what was seen, after so much, if `rate` is seen in every step."""
     return rate * length - least(rate * length, v, length, rule)
 

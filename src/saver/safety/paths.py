@@ -1,8 +1,8 @@
 """What a sum of policies is worth, by where the episodes went and the box of the means.
 
-Over told designed trials let W be the expected discounted visits (the model is known), T the realised ones. The
-values sum to W.mu, and T.mu >= D by the noise alone (`noise.least`). Every mean lies in [lower, upper]. So for
-any theta >= 0
+Over told designed trials let W be the expected discounted visits (the model is known), T the realised ones.
+The values sum to W.mu, and T.mu >= D by the noise alone (`noise.least`). Every mean lies in [lower, upper].
+So for any theta >= 0
 
     sum of V >= theta D + sum_p min over mu_p of (W_p - theta T_p) mu_p,
 

@@ -77,7 +77,7 @@ class Stage:
         return -float(farthest(self.nodes, play.behaviour, lower, -1.0))
 
     def promised(self, policy: Policy, draws: Any, baseline: Play) -> Play:
-        """What a promise about a trial is about: the policy, or, where draws decide all, what they make of it.
+        """What a trial is promised as: the policy, or, where draws decide all, what they make of it.
 
         A policy that goes where the baseline goes is the baseline, whatever is drawn.
         """

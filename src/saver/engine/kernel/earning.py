@@ -107,9 +107,9 @@ def instead(scene: Any, rules: Any, sheets: Any, run: Any, budget: float) -> Any
     A = scene.uniform.shape[1]
     for p in range(len(run.seen)):
         mean = run.seen[p, CONSTRAINT] if run.seen[p, COUNT] > 0.0 else rules.floor
-        run.likely[p // A, p % A] = (
-            rules.known_constraint[p // A, p % A] if rules.known_constraint.size else mean
-        )
+        if rules.known_constraint.size:
+            mean = rules.known_constraint[p // A, p % A]
+        run.likely[p // A, p % A] = mean
     surely, likely = richest(scene.nodes, run.box.lower_table, run.likely, run.earner)
     if (surely + likely) / 2 < rules.declared:
         return 0, 0.0, 0.0, 0.0, 0.0
@@ -124,7 +124,7 @@ def instead(scene: Any, rules: Any, sheets: Any, run: Any, budget: float) -> Any
 
 @inlined
 def drawn_path(scene: Any, sheets: Any, run: Any, taken: int) -> Any:
-    """What the draws made of a policy: its worth, its lower value, and whether it went as the baseline does."""
+    """What the draws made of a policy: worth, lower value, and whether it went as the baseline does."""
     A, worth, low, same = scene.uniform.shape[1], 0.0, 0.0, True
     for t in range(taken):
         s, a = run.path[t, 0], run.path[t, 1]

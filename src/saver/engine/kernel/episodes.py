@@ -352,7 +352,7 @@ def learn(scene: Any, rules: Any, run: Any, kind: int, taken: int, learned: bool
     """Counts, scores and the box after an episode; whether any choice may have changed."""
     now, A, enough = run.now, scene.uniform.shape[1], run.now.enough
     planned = now.planned == 1
-    follows = rules.tracked and (kind == DESIGN or kind == EARN or rules.track_all)
+    follows = rules.tracked and (kind in (DESIGN, EARN) or rules.track_all)
     explores = kind == EXPLORE and rules.explore_tracked
     changed = follows or explores
     for t in range(taken):

@@ -42,7 +42,6 @@ class Scene(NamedTuple):
     target_by_step: Floats  # [L or 1, S, A]
     uniform: Floats  # [S, A]
     every: Ints  # the states
-    safe_nodes: Ints  # where the baseline goes
 
 
 class Rules(NamedTuple):
@@ -85,6 +84,7 @@ class Rules(NamedTuple):
     width: float  # the paper's, after one sample
     extra: float  # added to a sample deviation after one sample
     caution: float
+    pool: bool
     rule: Rule  # of the noise
     boundary: tuple[float, float, float]  # start, scale and level of noise and paths together
     last: tuple[float, float, float]  # proxy, length and lower value of the last episode, before the first

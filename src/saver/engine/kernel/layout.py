@@ -83,6 +83,7 @@ def lay_scene(scenario: Scenario, setup: Setup) -> tuple[Scene, tuple[int, int]]
     ends = np.zeros(mdp.states, dtype=bool)
     ends[list(mdp.terminal)] = True
     start = np.flatnonzero(mdp.start)
+    gammas = mdp.discount ** np.arange(len(mdp.layers))
     r_kind, r_where, r_scale, rewards = lay_law(world.reward)
     c_kind, c_where, c_scale, constraints = lay_law(world.constraint)
     columns = (r_where, r_scale, c_where, c_scale, setup.designer.weights, world.constraint.mean,
@@ -100,18 +101,20 @@ def lay_scene(scenario: Scenario, setup: Setup) -> tuple[Scene, tuple[int, int]]
         rewards,
         constraints,
         np.asarray(mdp.discount ** np.arange(mdp.horizon), dtype=np.float64),
-        *(
-            np.concatenate([[0.0], np.cumsum(mdp.discount ** (n * np.arange(len(mdp.layers))))])
-            for n in (1.0, 2.0)
-        ),
+        _sums(gammas),
+        _sums(gammas**2),
         np.concatenate(mdp.layers[::-1]) if tree else going_on(mdp),
         own_step(mdp, problem.target) if tree else np.array(by_step(mdp, problem.target)[0]),
         np.array(problem.target.reshape(-1, mdp.states, mdp.actions)),
         mdp.uniform.copy(),
         np.arange(mdp.states),
-        np.flatnonzero(stage.play(setup.baseline).flow.sum(axis=1)),
     )
     return scene, (r_kind, c_kind)
+
+
+def _sums(terms: Any) -> Floats:
+    """Of the first 0, 1, 2, ... terms."""
+    return np.concatenate([[0.0], np.cumsum(terms)])
 
 
 def lay_law(law: Law) -> tuple[int, Floats, Floats, Floats]:
@@ -221,6 +224,7 @@ def lay_rules(
         width=first_width(problem, setup.episodes),
         extra=extra(problem, collector, setup.episodes),
         caution=float(collector.caution),
+        pool=collector.pool,
         rule=certified.rule if certified else Rule.of(promise, 0.5, 1.0, 1.0),
         boundary=(certified.start, certified.scale, certified.levels.paths) if certified else (1.0,) * 3,
         last=certified.first if certified else (1.0, 1.0, 0.0),

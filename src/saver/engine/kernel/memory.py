@@ -96,8 +96,8 @@ class Box(NamedTuple):
     @classmethod
     def room(cls, shape: tuple[int, int]) -> Box:
         """Nothing known."""
-        tables = [np.zeros(shape) for _ in range(4)]
-        return cls(*(table.reshape(-1) for table in tables), tables[0], tables[3])
+        lower, upper, middle, half = (np.zeros(shape) for _ in range(4))
+        return cls(lower.ravel(), upper.ravel(), middle.ravel(), half.ravel(), lower, half)
 
 
 class Run(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from saver._jit import inlined, inner
+from saver._jit import inlined
 from saver.engine.kernel.following import row_at
 from saver.engine.kernel.forms import BY_NODE, FIRST, SAFE, WORTH
 from saver.engine.kernel.memory import CONSTRAINT, COUNT
