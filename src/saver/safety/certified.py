@@ -10,8 +10,8 @@ argument is in order of asking, so it does not matter when, in which order or wh
    (`paths.path_bound`), and also
 4. at least sum X - u(sum v): X = sum discount^t C_t - (sum discount^t m(s_t,a_t) - V(b; m)) has mean V_c(b),
    m the middle of the box at asking and h half its length; its proxy v = scale^2 sum discount^2t +
-   E_b[(sum discount^t h)^2], u stitched sub-gamma with scale span / 3. Not where noise may depend on the next
-   state.
+   (sum discount^t) V(b; h^2) is at least scale^2 sum discount^2t + E_b[(sum discount^t h)^2], u stitched
+   sub-gamma with scale span / 3. Not where noise may depend on the next state.
 5. sum of V_c over told trials is at least the largest of these, and at least any earlier bound plus the lower
    values V(b; lower ends) since.
 
@@ -248,7 +248,7 @@ class Certified(Ledger):
         moved = np.flatnonzero(m != book.boxes[max(book.boxes)])
         return replace(
             ticket,
-            v=proxy + self.stage.second_moment(play, h),
+            v=proxy + play.longest * float(np.sum(play.weights * h**2)),
             centre=float(np.sum(play.weights * m)),
             strays=self.stage.widest(play, h) + float(np.sum(play.weights * h)),
             moved=moved,

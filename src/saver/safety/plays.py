@@ -64,10 +64,6 @@ class Stage:
         sure = bool(np.all((flow == 0.0) | (flow == 1.0)))
         return Play(b, flow, D, float(np.sum(gammas**2)), float(np.sum(gammas)), sure)
 
-    def second_moment(self, play: Play, h: Floats) -> float:
-        """E_b[(sum_t discount^t h(s_t,a_t))^2]."""
-        return float(second_moment(self.nodes, play.behaviour, h))
-
     def widest(self, play: Play, h: Floats) -> float:
         """The largest sum_t discount^t h(s_t,a_t) of any way that b can go."""
         return float(farthest(self.nodes, play.behaviour, h, 1.0))
@@ -92,37 +88,6 @@ class Stage:
         rows = self.mdp.pairs(np.flatnonzero(self.mdp.reachable))
         moves = self.mdp.transitions[rows]
         return bool(np.all(np.diff(moves.indptr) <= 1) and (self.mdp.start > 0).sum() == 1)
-
-
-@jit
-def second_moment(nodes: Any, b: Any, h: Any) -> Any:
-    """E[R^2] of R = sum discount^t h by first and second moments of what is ahead."""
-    A = b.shape[1]
-    steps = len(nodes.layer) - 1
-    one, two = np.zeros(len(nodes.start)), np.zeros(len(nodes.start))
-    one_here, two_here = np.zeros(len(nodes.start)), np.zeros(len(nodes.start))
-    for t in range(steps - 1, -1, -1):
-        factor = nodes.discount**t
-        for i in range(nodes.layer[t], nodes.layer[t + 1]):
-            s = nodes.state[i]
-            first, second = 0.0, 0.0
-            for a in range(A):
-                if b[i, a] > 0.0:
-                    now = factor * h[s, a]
-                    ahead, square = 0.0, 0.0
-                    if t + 1 < steps:
-                        for e in range(nodes.indptr[s * A + a], nodes.indptr[s * A + a + 1]):
-                            ahead += nodes.data[e] * one[nodes.indices[e]]
-                            square += nodes.data[e] * two[nodes.indices[e]]
-                    first += b[i, a] * (now + ahead)
-                    second += b[i, a] * (now * now + 2.0 * now * ahead + square)
-            one_here[s], two_here[s] = first, second
-        one, one_here = one_here, one
-        two, two_here = two_here, two
-    total = 0.0
-    for i in range(nodes.layer[1]):
-        total += nodes.start[nodes.state[i]] * two[nodes.state[i]]
-    return total
 
 
 @jit

@@ -14,7 +14,7 @@ from saver.problem.statement import Problem
 from saver.safety.boundaries import mixture_two_sided
 from saver.safety.noise import Rule, least
 
-FEW = 4.0  # samples
+FEW, MORE = 4.0, 64.0  # samples; a few say nothing of a coin
 
 
 def paper_width(problem: Problem, episodes: int, counts: Ints) -> Floats:
@@ -48,10 +48,12 @@ class Box:
     def __init__(self, problem: Problem, episodes: int, level: float, below: bool = False) -> None:
         mdp, promise = problem.mdp, problem.constraint
         pairs = int(mdp.available[mdp.reachable].sum())
-        samples = FEW if below else max(10.0, episodes / pairs)
+        bounded = isinstance(promise, Bounded)
+        samples = max(10.0, episodes / pairs)
+        if below:
+            samples = MORE if bounded else FEW
         self.level, proxy = level / pairs, promise.scale**2 * samples
-        tail = self.level if below or not isinstance(promise, Bounded) else self.level / 2
-        rule = Rule.of(promise, tail, proxy, samples)
+        rule = Rule.of(promise, self.level if below or not bounded else self.level / 2, proxy, samples)
         self.numbers = Numbers(promise.scale**2, float(promise.floor), float(promise.ceiling), below, rule)
 
     def ends(self, counts: Ints, mean: Floats) -> tuple[Floats, Floats]:
@@ -86,7 +88,7 @@ def ends(T: float, mean: float, numbers: Any) -> Any:
     else:
         w = mixture_two_sided(v, rule.rho, rule.level) / T if v > 0.0 else 0.0
         bottom, top = mean - w, mean + w
-    return min(max(bottom, low), high), min(max(top, low), high)
+    return max(bottom, low) if numbers.below else min(max(bottom, low), high), min(max(top, low), high)
 
 
 @jit

@@ -16,15 +16,14 @@ from saver.engine.kernel.forms import (
     LATEST,
     NO_LEDGER,
     PLUGIN,
-    RANDOM,
     SAFE,
     WORTH,
 )
 from saver.engine.kernel.memory import CONSTRAINT, COUNT
-from saver.engine.kernel.reaching import drawn_sums, lower_bound, path_low, place, reach, reached_sums
+from saver.engine.kernel.reaching import lower_bound, pair_sums, path_low, place, reach
 from saver.safety.boundaries import stitched
 from saver.safety.noise import least, missing
-from saver.safety.plays import farthest, second_moment
+from saver.safety.plays import farthest
 
 
 @inlined
@@ -65,19 +64,11 @@ def together(rules: Any, sum_x: float, sum_v: float) -> Any:
 
 
 @inlined
-def note_visits(
-    scene: Any, sheets: Any, run: Any, r: Any, kind: int, tracked: bool, steps: int, taken: int
-) -> None:
+def note_visits(scene: Any, run: Any, visits: Any, taken: int) -> None:
     """Where a designed episode was expected, and where it was."""
     A = scene.uniform.shape[1]
-    if tracked:
-        for t in range(steps):
-            for j in range(r.layer[t], r.layer[t + 1]):
-                i = place(r.node[j])
-                run.expected[place(r.pair[i])] += scene.factor[t] * r.mass[i]
-    else:
-        for p in range(len(run.expected)):
-            run.expected[p] += sheets.weights[kind, p // A, p % A]
+    for p in range(place(len(visits))):
+        run.expected[p] += visits[p]
     for t in range(taken):
         run.realised[run.path[t, 0] * A + run.path[t, 1]] += scene.factor[t]
 
@@ -86,19 +77,13 @@ def note_visits(
 def lowest(
     scene: Any, rules: Any, sheets: Any, run: Any, r: Any, kind: int, tracked: bool, steps: int, floor: float
 ) -> Any:
-    """`Certified.lower` of a candidate; where paths are random also V(b; m) and E_b[(sum discount^t h)^2]."""
-    low, centre, second = floor, 0.0, 0.0
-    if tracked and rules.crosses:
-        low, centre, second = reached_sums(scene, r, steps, run.box)
-    elif tracked:
-        low = path_low(scene, r, steps, run.box)
-    elif rules.paths or sheets.flags[kind, RANDOM] == 0:
-        low, centre = drawn_sums(sheets.weights, kind, run.box)
-        if rules.crosses:
-            second = second_moment(scene.nodes, sheets.behaviour[kind], run.box.half_table)
-    else:
-        return -farthest(scene.nodes, sheets.behaviour[kind], run.box.lower_table, -1.0), 0.0, 0.0
-    return max(floor, low), centre, second
+    """`Certified.lower` of a candidate; where paths are random also V(b; m) and V(b; h^2)."""
+    if rules.paths:
+        low, centre, spread = pair_sums(r.visits if tracked else sheets.visits[kind], run.box)
+        return max(floor, low), centre, spread
+    if tracked:
+        return max(floor, path_low(scene, r, steps, run.box)), 0.0, 0.0
+    return -farthest(scene.nodes, sheets.behaviour[kind], run.box.lower_table, -1.0), 0.0, 0.0
 
 
 @inlined
@@ -114,12 +99,12 @@ def instead(scene: Any, rules: Any, sheets: Any, run: Any, budget: float) -> Any
     if (surely + likely) / 2 < rules.declared:
         return 0, 0.0, 0.0, 0.0, 0.0
     steps, length, worth, same = reach(scene, run.earner, 0, True, sheets, run.detour)
-    low, centre, second = lowest(
+    low, centre, spread = lowest(
         scene, rules, sheets, run, run.detour, EARN, True, steps, rules.floor * length
     )
     if same or budget + low - rules.required < -rules.tolerance:
         return 0, 0.0, 0.0, 0.0, 0.0
-    return steps, worth, low, centre, second
+    return steps, worth, low, centre, spread
 
 
 @inlined

@@ -195,9 +195,9 @@ def stretch(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in register
                 scene, run.tracker.choice, first_row, by_node, sheets, run.reach
             )
             noise, longest, floor = scene.noise[steps], scene.length[steps], rules.floor * mean_length
-        stale, low, centre, second = False, floor, 0.0, 0.0
+        stale, low, centre, spread = False, floor, 0.0, 0.0
         if certified and not same:
-            low, centre, second = lowest(
+            low, centre, spread = lowest(
                 scene, rules, sheets, run, run.reach, candidate, tracked, steps, floor
             )
 
@@ -213,7 +213,7 @@ def stretch(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in register
             else:
                 kind = candidate if budget >= -rules.tolerance else SAFE
             if rules.earner and kind == SAFE:
-                went, value, low, centre, second = instead(scene, rules, sheets, run, budget)
+                went, value, low, centre, spread = instead(scene, rules, sheets, run, budget)
                 if went > 0:
                     kind, last = EARN, (scene.noise[went], scene.length[went], low)
         kind = SAFE if kind == DESIGN and rules.plays_baseline else kind
@@ -221,16 +221,12 @@ def stretch(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in register
         learned = kind != SAFE or rules.learn_from_baseline
 
         # the episode, and what it taught
-        choice = run.earner if kind == EARN else run.tracker.choice
-        if kind == EARN:
-            total, guess, taken = walk(
-                scene, rules, sheets, run, kind, choice, True, 0, True, learned, acting, world
-            )
-        else:
-            total, guess, taken = walk(
-                scene, rules, sheets, run, kind, choice, tracked and kind != SAFE, first_row, by_node,
-                learned, acting, world,
-            )  # fmt: skip
+        earns = kind == EARN
+        total, guess, taken = walk(
+            scene, rules, sheets, run, kind, run.earner if earns else run.tracker.choice,
+            earns or (tracked and kind != SAFE), 0 if earns else first_row, earns or by_node, learned, acting,
+            world,
+        )  # fmt: skip
         if taken == 0:
             fine = False
             break
@@ -253,13 +249,11 @@ def stretch(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in register
                 if not rules.paths:
                     bound = max(bound, seen_worth(rules, units, designed, gained, proxy, length))
                 else:
-                    if kind == EARN:
-                        note_visits(scene, sheets, run, run.detour, kind, True, went, taken)
-                    else:
-                        note_visits(scene, sheets, run, run.reach, kind, tracked, steps, taken)
+                    visits = run.reach.visits if tracked else sheets.visits[candidate]
+                    note_visits(scene, run, run.detour.visits if kind == EARN else visits, taken)
                     if rules.crosses:
                         now.sum_x += total - (guess - centre)
-                        now.sum_v += rules.proxy * last[0] + second
+                        now.sum_v += rules.proxy * last[0] + last[1] * spread
                         bound = max(bound, together(rules, now.sum_x, now.sum_v))
             elif rules.ledger == PAPER:
                 now.total += bounded_value(scene, rules, run, tracked, steps, sheets, candidate)

@@ -42,6 +42,7 @@ class Scene(NamedTuple):
     target_by_step: Floats  # [L or 1, S, A]
     uniform: Floats  # [S, A]
     every: Ints  # the states
+    safe_nodes: Ints  # where the baseline goes
 
 
 class Rules(NamedTuple):
@@ -114,3 +115,4 @@ class Sheets(NamedTuple):
     numbers: Floats  # [kinds, 4]: noise, longest, V(b; floor), V_c
     behaviour: Floats  # [kinds, nodes, A]
     weights: Floats  # [kinds, S, A]
+    visits: Floats  # the same as [kinds, pairs]

@@ -108,6 +108,7 @@ def lay_scene(scenario: Scenario, setup: Setup) -> tuple[Scene, tuple[int, int]]
         np.array(problem.target.reshape(-1, mdp.states, mdp.actions)),
         mdp.uniform.copy(),
         np.arange(mdp.states),
+        np.flatnonzero(stage.play(setup.baseline).flow.sum(axis=1)),
     )
     return scene, (r_kind, c_kind)
 
@@ -152,7 +153,13 @@ def lay_sheets(setup: Setup, truth: Truth, policies: Sequence[Floats]) -> Sheets
     )
     behaviour = [by_step(mdp, policy)[stage.nodes.step, stage.nodes.state] for policy in policies]
     return Sheets(
-        table, np.argmax(table, axis=1), flags, np.array(numbers, order="C"), np.array(behaviour), weights
+        table,
+        np.argmax(table, axis=1),
+        flags,
+        np.array(numbers, order="C"),
+        np.array(behaviour),
+        weights,
+        weights.reshape(len(plays), -1),
     )
 
 
@@ -176,7 +183,7 @@ def lay_rules(
     explore, design = policies if setup.explorations else (None, policies[1])
     certified: Any = setup.used if setup.used is not None and setup.used.certifies else None
     paths = certified is not None and not certified.deterministic
-    depth = np.zeros(1)
+    depth = np.zeros(0)
     tracked = collector.track != "sample"
     unit = promise.scale**2 * float(scene.noise[-1])
     table, empty = np.zeros(1), np.zeros((0, 0))
@@ -185,7 +192,7 @@ def lay_rules(
         table = mixture_table(unit, longest, certified.rule.rho, certified.rule.level)
         box = certified.box.numbers
         depth = mixture_table(box.proxy, longest, box.rule.rho, box.rule.level)
-        depth[1:] /= np.arange(1.0, longest + 1.0)
+        depth = np.concatenate([[np.inf], depth[1:] / np.arange(1.0, longest + 1.0)])
     return Rules(
         episodes=setup.episodes,
         explorations=setup.explorations,

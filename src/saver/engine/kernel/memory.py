@@ -73,14 +73,14 @@ class Reach(NamedTuple):
     layer: Ints  # [L + 1], where each step's begin in `node`
     pair: Ints  # [nodes]
     mass: Floats  # [nodes], 0 where it cannot be
-    ahead: Floats  # [nodes, 2], sums of what is ahead: half-lengths and their square
+    visits: Floats  # discounted, [pairs], where paths are random
 
     @classmethod
-    def room(cls, steps: int, nodes: int) -> Reach:
+    def room(cls, steps: int, nodes: int, pairs: int) -> Reach:
         """Nowhere yet."""
         one, many = np.zeros(1, dtype=np.int64), np.zeros(nodes, dtype=np.int64)
         layer = np.zeros(steps + 1, dtype=np.int64)
-        return cls(one, many, layer, many.copy(), np.zeros(nodes), np.zeros((nodes, 2)))
+        return cls(one, many, layer, many.copy(), np.zeros(nodes), np.zeros(pairs))
 
 
 class Box(NamedTuple):
@@ -176,8 +176,8 @@ def new_run(scene: Scene, rules: Rules, rows: Floats, stop: Ints) -> Run:
         mark=np.zeros(S, dtype=bool),
         dirty=np.zeros(nodes, dtype=ints),
         dirty_count=np.zeros(len(scene.nodes.layer) - 1, dtype=ints),
-        reach=Reach.room(L, nodes),
-        detour=Reach.room(L, nodes if rules.earner else 0),
+        reach=Reach.room(L, nodes, pairs if rules.paths else 0),
+        detour=Reach.room(L, nodes if rules.earner else 0, pairs if rules.paths else 0),
         path=np.zeros((L, 2), dtype=ints),
         draws=np.zeros(L),
         stop=stop,

@@ -18,7 +18,6 @@ from saver.engine.kernel.forms import (
     C_SCALE,
     C_WHERE,
     DESIGN,
-    EARN,
     EXPLORE,
     FIRST,
     NO_GATE,
@@ -29,6 +28,7 @@ from saver.engine.kernel.forms import (
     WORTH,
 )
 from saver.engine.kernel.memory import CONSTRAINT, COUNT
+from saver.engine.kernel.reaching import place
 from saver.engine.kernel.sampling import draw, take
 
 
@@ -46,35 +46,30 @@ def stretch_one(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in regi
     planned, gated = now.planned == 1, rules.gate != NO_GATE
     k, explored, base = now.done, now.explored, now.baseline
     exact, designed, bound = now.exact, now.designed, now.bound
-    earned, worst, gained = now.earned, now.worst, now.gained
+    earned, worst, gained, last_low = now.earned, now.worst, now.gained, now.last_low
     a, (least, most) = choice[row], rules.bounds
     while k < until and run.stop[0] == 0:
         k += 1
-        kind, played, low = candidate, a, 0.0
-        if gated and a != safe:
+        kind, low, budget = candidate, 0.0, budget_of(rules, exact, designed, bound)
+        same = gated and a == safe
+        if gated and not same:
             low = lower_end(rules, seen, s * A + a)
-            budget = budget_of(rules, exact, designed, bound)
-            if budget + low - rules.required < -rules.tolerance:
-                kind, played = SAFE, safe
-                if rules.earner:
-                    played, low = instead_one(scene, rules, seen, s, safe, budget)
-                    kind = SAFE if played == safe else EARN
-        learned, p = kind != SAFE or rules.learn_from_baseline, s * A + played
-        c = observe(rules, pairs, seen, scene.rewards, scene.constraints, p, learned, world)
-        if c < least or c > most:
-            return False
-        if gated and played == safe:
-            exact += 1
-        else:
-            designed += 1
-            if gated:
-                gained += c
-                bound = max(bound + low, gained - rules.table[designed])
-                now.last_low = low
-            else:
-                run.visited[p] += 1.0
+            kind = candidate if budget + low - rules.required >= -rules.tolerance else SAFE
         if kind == candidate:
+            p = s * A + a
+            c = observe(rules, pairs, seen, scene.rewards, scene.constraints, p, True, world)
+            if c < least or c > most:
+                return False
             earned += pairs[p, WORTH]
+            if same:
+                exact += 1
+            else:
+                designed += 1
+                if gated:
+                    gained += c
+                    last_low, bound = low, max(bound + low, gained - rules.table[place(designed)])
+                else:
+                    run.visited[p] += 1.0
             T[row, a] += 1.0
             first = candidate == DESIGN and comes_first(run.needed, seen, p, enough)
             score[row, a] = rate(b[row, a], T[row, a], first)
@@ -84,12 +79,22 @@ def stretch_one(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in regi
                     rescore(run.tracker, design_row, a, comes_first(run.needed, seen, p, enough))
             a = pick(score, row)
         else:
-            if kind == SAFE:
-                base += 1
-            else:
+            played, low = instead_one(scene, rules, seen, s, safe, budget)
+            p, earns = s * A + played, played != safe
+            learned = earns or rules.learn_from_baseline
+            c = observe(rules, pairs, seen, scene.rewards, scene.constraints, p, learned, world)
+            if c < least or c > most:
+                return False
+            if earns:
                 earned += pairs[p, WORTH]
+                designed += 1
+                gained += c
+                last_low, bound = low, max(bound + low, gained - rules.table[place(designed)])
                 T[design_row, played] += 1.0
-            if planned and (kind == EARN or (learned and seen[p, COUNT] <= enough)):
+            else:
+                base += 1
+                exact += 1
+            if planned and (earns or (learned and seen[p, COUNT] <= enough)):
                 rescore(run.tracker, design_row, played, comes_first(run.needed, seen, p, enough))
                 a = pick(score, row)
         worst = min(worst, base * rules.baseline + earned - k * rules.required)
@@ -101,22 +106,21 @@ def stretch_one(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in regi
     now.done, now.explored, now.baseline = k, explored, base
     now.exact, now.designed, now.units = exact, designed, designed
     now.earned, now.worst, now.bound = earned, worst, bound
-    now.gained, now.proxy, now.length = gained, designed * rules.unit, designed * 1.0
+    now.gained, now.proxy, now.length, now.last_low = gained, designed * rules.unit, designed * 1.0, last_low
     return True
 
 
 @inlined
 def lower_end(rules: Any, seen: Any, p: int) -> Any:
     """The lower end of a pair's box."""
-    T = int(seen[p, COUNT])
-    if T == 0:
-        return rules.box.floor
-    return min(max(seen[p, CONSTRAINT] - rules.depth[T], rules.box.floor), rules.box.ceiling)
+    return max(seen[p, CONSTRAINT] - rules.depth[place(int(seen[p, COUNT]))], rules.box.floor)
 
 
 @inlined
 def instead_one(scene: Any, rules: Any, seen: Any, s: int, safe: int, budget: float) -> Any:
     """What surely earns most and its lower end, or the safe action."""
+    if not rules.earner:
+        return safe, 0.0
     A, best, at = scene.uniform.shape[1], -np.inf, safe
     for a in range(A):
         if scene.nodes.available[s, a]:

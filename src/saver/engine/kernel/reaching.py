@@ -27,6 +27,60 @@ def reach(scene: Any, choice: Any, first_row: int, by_node: bool, sheets: Any, r
     be made again. Return the number of steps, the expected discounted steps, V_c, and whether the baseline
     goes there too.
     """
+    if len(r.visits) > 0 and r.size[0] == len(scene.nodes.state):
+        return flood(scene, choice, first_row, by_node, sheets, r)
+    steps, length, value, same = listed(scene, choice, first_row, by_node, sheets, r)
+    for t in range(steps if len(r.visits) > 0 else 0):
+        for j in range(r.layer[t], r.layer[t + 1]):
+            r.visits[r.pair[r.node[j]]] += scene.factor[t] * r.mass[r.node[j]]
+    return steps, length, value, same
+
+
+@inlined
+def flood(scene: Any, choice: Any, first_row: int, by_node: bool, sheets: Any, r: Any) -> Any:
+    """`reach` for policies that go nearly everywhere: the visits of pairs, and no list."""
+    nodes, A, L, steps = scene.nodes, place(scene.uniform.shape[1]), len(scene.slot), 0
+    for i in range(len(nodes.state)):
+        r.mass[i] = 0.0
+    for p in range(len(r.visits)):
+        r.visits[p] = 0.0
+    for i in range(len(scene.start)):
+        r.mass[scene.slot[0, scene.start[i]]] = scene.start_chance[i]
+    for t in range(L):
+        alive, factor, row = 0.0, scene.factor[t], place(first_row)
+        for j in range(nodes.layer[t], nodes.layer[t + 1]):
+            i = place(j)
+            s, mass = place(nodes.state[i]), r.mass[i]
+            p = s * A + place(choice[row_at(row, by_node, i, s)])
+            alive += mass
+            r.visits[p] += factor * mass
+            if t + 1 < L:
+                for e in range(place(nodes.indptr[p]), place(nodes.indptr[p + place(1)])):
+                    r.mass[place(scene.slot[t + 1, place(nodes.indices[e])])] += mass * nodes.data[e]
+        if alive == 0.0:
+            break
+        steps = t + 1
+    length, value = 0.0, 0.0
+    for p in range(len(r.visits)):
+        length += r.visits[p]
+        value += r.visits[p] * scene.pairs[p, WORTH]
+    return steps, length, value, as_baseline(scene, choice, first_row, by_node, sheets)
+
+
+@inlined
+def as_baseline(scene: Any, choice: Any, first_row: int, by_node: bool, sheets: Any) -> Any:
+    """Whether the tracked policy agrees with the baseline wherever the baseline goes."""
+    for i in scene.safe_nodes:
+        s = scene.nodes.state[i]
+        safe = row_at(sheets.flags[SAFE, FIRST], sheets.flags[SAFE, BY_NODE] == 1, i, s)
+        if sheets.policy[safe, choice[row_at(first_row, by_node, i, s)]] < 1.0:
+            return False
+    return True
+
+
+@inlined
+def listed(scene: Any, choice: Any, first_row: int, by_node: bool, sheets: Any, r: Any) -> Any:
+    """`reach` but for the visits of pairs, which are set to 0."""
     nodes, A, L = scene.nodes, scene.uniform.shape[1], len(scene.slot)
     n, begin, steps, length, value = 0, 0, 0, 0.0, 0.0
     same = True
@@ -34,6 +88,8 @@ def reach(scene: Any, choice: Any, first_row: int, by_node: bool, sheets: Any, r
     full = r.size[0] == len(nodes.state)
     for j in range(r.size[0]):
         r.mass[r.node[j]] = 0.0
+    for p in range(len(r.visits)):
+        r.visits[p] = 0.0
     for i in range(len(scene.start)):
         r.node[n] = scene.slot[0, scene.start[i]]
         r.mass[r.node[n]] = scene.start_chance[i]
@@ -85,39 +141,15 @@ def path_low(scene: Any, r: Any, steps: int, box: Any) -> Any:
 
 
 @inlined
-def reached_sums(scene: Any, r: Any, steps: int, box: Any) -> Any:
-    """V(b; lower ends), V(b; m) and E_b[(sum_t discount^t h)^2] of the policy in `r`."""
-    nodes = scene.nodes
-    low, centre = 0.0, 0.0
-    for t in range(steps - 1, -1, -1):
-        factor = scene.factor[t]
-        for j in range(r.layer[t], r.layer[t + 1]):
-            i = place(r.node[j])
-            p, mass = place(r.pair[i]), factor * r.mass[i]
-            low += mass * box.lower[p]
-            centre += mass * box.middle[p]
-            now, ahead, square = factor * box.half[p], 0.0, 0.0
-            if t + 1 < steps:
-                for e in range(place(nodes.indptr[p]), place(nodes.indptr[p + place(1)])):
-                    q = place(scene.slot[t + 1, place(nodes.indices[e])])
-                    ahead += nodes.data[e] * r.ahead[q, 0]
-                    square += nodes.data[e] * r.ahead[q, 1]
-            r.ahead[i, 0] = now + ahead
-            r.ahead[i, 1] = now * now + 2.0 * now * ahead + square
-    second = 0.0
-    for i in range(len(scene.start)):
-        second += scene.start_chance[i] * r.ahead[scene.slot[0, scene.start[i]], 1]
-    return low, centre, second
-
-
-@inlined
-def drawn_sums(weights: Any, kind: int, box: Any) -> Any:
-    """V(b; lower ends) and V(b; m) of the policy that this kind of episode is drawn from."""
-    low, centre, A = 0.0, 0.0, weights.shape[2]
-    for p in range(len(box.lower)):
-        low += weights[kind, p // A, p % A] * box.lower[p]
-        centre += weights[kind, p // A, p % A] * box.middle[p]
-    return low, centre
+def pair_sums(visits: Any, box: Any) -> Any:
+    """V(b; lower ends), V(b; m) and V(b; h^2) of a policy by its discounted visits, [pairs]."""
+    low, centre, spread = 0.0, 0.0, 0.0
+    for p in range(place(len(visits))):
+        x, h = visits[p], box.half[p]
+        low += x * box.lower[p]
+        centre += x * box.middle[p]
+        spread += x * h * h
+    return low, centre, spread
 
 
 @inlined
@@ -130,8 +162,8 @@ def lower_bound(T: float, mean: float, scale: float, width: float, floor: float)
 def box_one(rules: Any, seen: Any, box: Any, p: int) -> None:
     """The certificate's box for one pair; only its lower end where nothing else is asked."""
     T, mean = seen[p, COUNT], seen[p, CONSTRAINT]
-    if 0.0 < T < len(rules.depth):
-        box.lower[p] = min(max(mean - rules.depth[int(T)], rules.box.floor), rules.box.ceiling)
+    if len(rules.depth) > T:
+        box.lower[p] = max(mean - rules.depth[place(int(T))], rules.box.floor)
         return
     low, high = ends(T, mean, rules.box)
     box.lower[p], box.upper[p] = low, high
