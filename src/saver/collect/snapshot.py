@@ -50,7 +50,10 @@ def load(
         )
     try:
         if plain["format"] != FORMAT:
-            raise InvalidData(f"the state has format {plain['format']!r}; this version reads {FORMAT}")
+            raise InvalidData(
+                f"the state has format {plain['format']!r}; this version reads {FORMAT}. What a campaign "
+                "promises is fixed before its first episode: finish it with the version that began it"
+            )
         if plain["checksum"] != checksum({name: plain[name] for name in plain if name != "checksum"}):
             raise InvalidData("the state was changed or damaged since it was taken; restore an earlier one")
         if plain["fingerprint"] != fingerprint_of(problem, collector):

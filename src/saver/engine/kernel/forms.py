@@ -43,6 +43,7 @@ class Scene(NamedTuple):
     uniform: Floats  # [S, A]
     every: Ints  # the states
     safe_nodes: Ints  # where the baseline goes
+    one_way: bool  # start and transitions leave nothing to chance
 
 
 class Rules(NamedTuple):

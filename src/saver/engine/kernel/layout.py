@@ -109,6 +109,7 @@ def lay_scene(scenario: Scenario, setup: Setup) -> tuple[Scene, tuple[int, int]]
         mdp.uniform.copy(),
         np.arange(mdp.states),
         np.flatnonzero(stage.play(setup.baseline).flow.sum(axis=1)),
+        stage.deterministic,
     )
     return scene, (r_kind, c_kind)
 

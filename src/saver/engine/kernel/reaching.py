@@ -27,12 +27,35 @@ def reach(scene: Any, choice: Any, first_row: int, by_node: bool, sheets: Any, r
     be made again. Return the number of steps, the expected discounted steps, V_c, and whether the baseline
     goes there too.
     """
+    if scene.one_way:
+        return trail(scene, choice, first_row, by_node, sheets, r)
     if len(r.visits) > 0 and r.size[0] == len(scene.nodes.state):
         return flood(scene, choice, first_row, by_node, sheets, r)
     steps, length, value, same = listed(scene, choice, first_row, by_node, sheets, r)
     for t in range(steps if len(r.visits) > 0 else 0):
         for j in range(r.layer[t], r.layer[t + 1]):
             r.visits[r.pair[r.node[j]]] += scene.factor[t] * r.mass[r.node[j]]
+    return steps, length, value, same
+
+
+@inlined
+def trail(scene: Any, choice: Any, first_row: int, by_node: bool, sheets: Any, r: Any) -> Any:
+    """`reach` where start and transitions leave nothing to chance: one node at each step."""
+    nodes, A, L = scene.nodes, place(scene.uniform.shape[1]), len(scene.slot)
+    safe_first, safe_by_node = sheets.flags[SAFE, FIRST], sheets.flags[SAFE, BY_NODE] == 1
+    s, steps, length, value, same = place(scene.start[0]), 0, 0.0, 0.0, True
+    for t in range(L):
+        i = place(scene.slot[t, s])
+        a = place(choice[row_at(place(first_row), by_node, i, s)])
+        p = s * A + a
+        r.node[t], r.pair[i], r.mass[i], r.layer[t], steps = i, p, 1.0, t, t + 1
+        length += scene.factor[t]
+        value += scene.factor[t] * scene.pairs[p, WORTH]
+        same = same and sheets.policy[row_at(place(safe_first), safe_by_node, i, s), a] == 1.0
+        if nodes.indptr[p] == nodes.indptr[p + place(1)]:
+            break
+        s = place(nodes.indices[nodes.indptr[p]])
+    r.layer[steps] = steps
     return steps, length, value, same
 
 
