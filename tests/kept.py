@@ -1,4 +1,4 @@
-"""A ledger with its book, so that tests of the certificate read like the certificate."""
+"""A ledger with its book, so that tests of the certificate read like it, and problems for a pencil."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import json
 
 import numpy as np
 
-from saver import Episode
+from saver import Episode, Mdp, Problem, SubGaussian
 from saver.problem.codec import pack, unpack
-from saver.safety import GATES, Terms
+from saver.safety import GATES, Stage, Terms
 from saver.safety.certified import Certified
 
 
 class Kept:
     """Asks, tells and abandons in one book; its numbers and the ledger's are attributes."""
 
-    def __init__(self, problem, episodes, stage, sure=True, kind=Certified):
-        self.ledger = kind(Terms(problem, episodes, stage, sure))
+    def __init__(self, problem, episodes, stage=None, kind=Certified):
+        stage = stage or Stage(problem.mdp)
+        self.ledger = kind(Terms(problem, episodes, stage))
         self.book = self.ledger.open()
         self.safe = stage.play(problem.baseline)
 
@@ -59,10 +60,40 @@ class Kept:
     def pace(self, done, baseline, remaining):
         return self.ledger.pace(self.book, done, baseline, remaining)
 
-    def interval(self):
-        return self.ledger.interval(self.book)
+    def ends(self):
+        return self.ledger.ends(self.book)
+
+    def middle(self):
+        return self.ledger.middle(self.book)
 
 
 def observed(states, actions, constraints):
     """An episode of which only the constraints matter."""
     return Episode(states, actions, np.zeros(len(states)), constraints)
+
+
+# -- problems small enough for a pencil ----------------------------------------------------------------------
+
+DELTA, SCALE, K = 0.05, 0.1, 20
+MDP = Mdp(np.zeros((1, 2, 1)), horizon=1)
+FIRST, SECOND = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
+GIVEN = {"alpha": 0.2, "baseline_value": 0.5, "constraint": SubGaussian(SCALE), "delta": DELTA}
+OTHER = np.array([[0.0, 1.0], [0.0, 1.0]])  # action 1 in both states
+
+
+def problem(**options):
+    """One state, two actions."""
+    return Problem(MDP, [[0.5, 0.5]], FIRST, **{**GIVEN, **options})
+
+
+def two_steps(discount=0.5, **options):
+    """Two states in a row, two actions that lead to the same place."""
+    mdp = Mdp.from_edges([(0, 0, 1, 1.0), (0, 1, 1, 1.0)], 2, 2, 2, discount=discount)
+    given = {**GIVEN, "baseline_value": 0.75, **options}
+    return Problem(mdp, np.full((2, 2), 0.5), np.array([[1.0, 0], [1, 0]]), **given)
+
+
+def two_starts(**options):
+    """One step, from state 0 in a quarter of the episodes, else from state 1."""
+    mdp = Mdp(np.zeros((2, 2, 2)), 1, start=[0.25, 0.75])
+    return Problem(mdp, np.full((2, 2), 0.5), np.eye(2)[[0, 0]], **{**GIVEN, **options})

@@ -33,6 +33,22 @@ def random_graph(
     return Mdp(P, horizon, discount=discount, start=start / start.sum(), terminal=ends)
 
 
+def random_maze(seed, *, states=5, actions=3, horizon=4, discount=0.9):
+    """Deterministic: every action leads somewhere or ends, some are missing; a terminal state."""
+    rng = np.random.default_rng(seed)
+    available = rng.random((states, actions)) < 0.8
+    available[np.arange(states), rng.integers(0, actions, states)] = True
+    edges = [
+        (s, a, int(rng.integers(0, states)), 1.0)
+        for s in range(states)
+        for a in range(actions)
+        if available[s, a] and rng.random() < 0.8
+    ]
+    return Mdp.from_edges(
+        edges, states, actions, horizon, discount=discount, terminal=(states - 1,), available=available
+    )
+
+
 def random_tree(seed, *, depth=3, actions=2, discount=0.9, children=2):
     """Stochastic: each action of an inner state leads to `children` states of its own, or ends."""
     rng = np.random.default_rng(seed)

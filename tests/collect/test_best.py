@@ -24,7 +24,6 @@ from saver import (
 from saver.collect.belief import spread_believed
 from saver.design.sepec import with_side_information, without_side_information
 from saver.errors import InvalidProblem
-from saver.safety.boundaries import mixture, steepest
 
 pytestmark = pytest.mark.slow
 
@@ -142,15 +141,6 @@ def test_caution_divides_by_a_low_quantile_of_chi_square():
     assert spread_believed(11.0, 20.0, 0.0, 1.0) == pytest.approx(2.0 / low, rel=2e-3)
     assert spread_believed(11.0, 20.0, 0.0, 0.0) == pytest.approx(2.0)
     assert spread_believed(4.0, 3.0, 1.0, 0.0) == pytest.approx((1.0 + 0.5) ** 2)
-
-
-def test_the_pace_by_hand():
-    # One episode is left after 9: u(10 steps), a deviation, and a debt of .3, spread over 10.
-    numbers = (0.5, 0.05, 1.0, 0.0)
-    expected = (mixture(0.1, 0.5, 0.05) + 0.1 + 0.3) / 10
-    assert steepest(0.09, 0.01, 9, 0.3, 1, False, numbers) == pytest.approx(expected)
-    # With a credit that covers all that is to come, less than required will do.
-    assert steepest(0.09, 0.01, 9, -5.0, 100, False, numbers) < 0
 
 
 def test_sepec_without_side_information_by_hand():

@@ -318,23 +318,26 @@ def test_a_campaign_shows_itself_in_a_line_and_its_settings_cannot_be_changed():
 
 
 def kept_campaign():
-    """What the kept state is of: a gridworld with trials out, one late and one abandoned."""
-    asked = scenarios.gridworld(size=2, horizon=3, noisy_variance=1.0)
-    campaign, player = Campaign(asked.problem, "saver-opt", 30, seed=1), Player(asked.world, 1)
-    trials = [campaign.ask() for _ in range(12)]
-    for trial in trials[:9]:
+    """What the kept state is of: a gridworld with designs and earners out, told late and abandoned."""
+    asked = scenarios.gridworld(size=2, horizon=3, noisy_variance=1.0, alpha=0.1)
+    campaign, player = Campaign(asked.problem, "saver-opt", 60, seed=1), Player(asked.world, 1)
+    for _ in range(30):
+        trial = campaign.ask()
         campaign.tell(trial, player.run(trial))
-    campaign.abandon(trials[9])
-    campaign.tell(trials[11], player.run(trials[11]))
+    trials = [campaign.ask() for _ in range(14)]
+    campaign.abandon(trials[2])
+    campaign.tell(trials[1], player.run(trials[1]))
+    campaign.tell(trials[4], player.run(trials[4]))
     return asked, campaign
 
 
 def test_a_state_of_this_format_opens_and_goes_on():
-    asked, fresh = kept_campaign()
-    kept = json.loads((DATA / "state-2.json").read_text(encoding="utf-8"))
+    asked, _ = kept_campaign()
+    kept = json.loads((DATA / "state-3.json").read_text(encoding="utf-8"))
     campaign = Campaign.restore(asked.problem, "saver-opt", kept)
-    assert campaign.budget.episodes == fresh.budget.episodes == 10
-    assert campaign.believed == pytest.approx(fresh.believed, rel=1e-9)
+    assert campaign.budget.episodes == 32
+    assert {trial.kind for trial in campaign.outstanding} == {"design", "earn"}
+    assert campaign.believed == pytest.approx(1.3567870145465366, rel=1e-9)  # what was believed then
     player = Player(asked.world, 7)
     for _ in range(5):
         trial = campaign.ask()
@@ -342,8 +345,9 @@ def test_a_state_of_this_format_opens_and_goes_on():
     assert campaign.estimate().covered > 0
 
 
-def test_a_state_of_the_first_format_is_refused_by_name():
+@pytest.mark.parametrize("older", [1, 2])
+def test_a_state_of_an_earlier_format_is_refused_by_name(older):
     problem = scenarios.bandit(actions=3).problem
-    kept = json.loads((DATA / "state-1.json").read_text(encoding="utf-8"))
-    with pytest.raises(InvalidData, match="the state has format 1; this version reads 2"):
+    kept = json.loads((DATA / f"state-{older}.json").read_text(encoding="utf-8"))
+    with pytest.raises(InvalidData, match=f"the state has format {older}; this version reads 3"):
         Campaign.restore(problem, "saver", kept)

@@ -82,7 +82,8 @@ def test_arrays_of_both_kinds_come_back():
 
 
 def test_files_of_the_first_format_open():
-    assert saver.load(DATA / "collector-1.json") == COLLECTORS["saver-opt"]
+    before = dataclasses.replace(COLLECTORS["saver-opt"], fallback="baseline")  # it had no other then
+    assert saver.load(DATA / "collector-1.json") == before
     assert same(saver.load(DATA / "problem-1.json"), saver.scenarios.gridworld(size=2, horizon=3).problem)
 
 
@@ -113,6 +114,27 @@ def test_what_differs_has_another_fingerprint():
         )
     }
     assert len(prints) == 6
+
+
+@pytest.mark.parametrize(
+    "promise", [saver.SubGaussian(0.2, -1.0, 3.0, next_state=True), saver.Bounded(-1.0, 2.0, next_state=True)]
+)
+def test_a_promise_about_next_states_comes_back_and_its_default_stays_at_home(promise, tmp_path):
+    plain = dataclasses.replace(promise, next_state=False)
+    problem = dataclasses.replace(SCENARIOS["bandit"]().problem, constraint=promise)
+    saver.save(problem, tmp_path / "kept.json")
+    assert saver.load(tmp_path / "kept.json").constraint == promise
+    assert pack(promise)["next_state"] is True
+    assert "next_state" not in pack(plain)  # as written before there was one: the same fingerprint
+    before = {name: value for name, value in pack(promise).items() if name != "next_state"}
+    assert unpack(before) == plain
+    assert fingerprint(unpack(before)) == fingerprint(plain) != fingerprint(promise)
+    text = (
+        (tmp_path / "kept.json").read_text(encoding="utf-8").replace('"next_state": true', '"next_state": 1')
+    )
+    (tmp_path / "kept.json").write_text(text, encoding="utf-8")
+    with pytest.raises(InvalidData, match="next_state is 1; it must be True or False"):
+        saver.load(tmp_path / "kept.json")
 
 
 def my_design(statistics):

@@ -62,6 +62,9 @@ def test_bad_problems_are_refused(changes, error, message):
     [
         (lambda: SubGaussian(-0.1), r"scale is -0\.1; it must be at least 0"),
         (lambda: SubGaussian(0.1, 1.0, 0.0), "floor is 1 and ceiling is 0; floor must be below ceiling"),
+        (lambda: SubGaussian(0.1, next_state=1), "next_state is 1; it must be True or False"),
+        (lambda: Bounded(0.0, 1.0, next_state="no"), "next_state is 'no'; it must be True or False"),
+        (lambda: Bounded(0.0, 1.0, None), "next_state is None; it must be True or False"),
         (lambda: Bounded(1.0, 1.0), "low is 1 and high is 1"),
         (lambda: Bounded(0.0, np.inf), "high is inf"),
         (lambda: Gaussian([[0.0]], [[-1.0]]), r"variance\[0, 0\] is -1; it must be at least 0"),

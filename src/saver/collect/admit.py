@@ -114,6 +114,26 @@ def _check_actions(setup: Setup, trial: Trial, episode: Episode, likely: Floats)
             f"{mdp.action_label(episode.actions[t])} in {mdp.state_label(episode.states[t])} at step {t} has "
             f"probability 0 under trial {trial.number}; tell the actions that trial.act gave"
         )
+    if _is_drawn(setup, trial):
+        _check_drawn(setup, trial, episode)
+
+
+def _is_drawn(setup: Setup, trial: Trial) -> bool:
+    """Whether the promise counts a trial as what its draws make of it."""
+    certifies = setup.used is not None and setup.used.certifies
+    return certifies and setup.stage.deterministic and trial.draws is not None and trial.kind != "baseline"
+
+
+def _check_drawn(setup: Setup, trial: Trial, episode: Episode) -> None:
+    """Refuse another way than the one that was drawn, and counted, when the trial was asked."""
+    drawn = np.array([trial.act(t, int(state)) for t, state in enumerate(episode.states)])
+    if len(other := np.flatnonzero(drawn != episode.actions)):
+        t, mdp = other[0], setup.problem.mdp
+        told, wanted = mdp.action_label(episode.actions[t]), mdp.action_label(drawn[t])
+        raise InvalidData(
+            f"{told} in {mdp.state_label(episode.states[t])} at step {t} is not {wanted}, which trial "
+            f"{trial.number} drew; tell the actions that trial.act gave"
+        )
 
 
 def _check_propensities(trial: Trial, episode: Episode, likely: Floats) -> None:

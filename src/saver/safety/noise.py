@@ -65,8 +65,9 @@ def least(total: float, v: float, length: float, rule: Any) -> Any:
         return total - mixture(v, rule.rho, rule.level) if v > 0.0 else total
     if length <= 0.0:
         return 0.0
-    span = rule.high - rule.low
-    return rule.low * length + span * fewest((total - rule.low * length) / span, length, rule)
+    span: float = rule.high - rule.low
+    floor: float = rule.low * length
+    return floor + span * fewest((total - floor) / span, length, rule)
 
 
 @jit

@@ -17,6 +17,8 @@ import numpy as np
 
 from saver._jit import jit
 
+ROUNDING = 1e-9  # of the sums: a smaller slope may be nothing but rounding, which theta would multiply
+
 
 @jit
 def path_bound(D: float, W: Any, T: Any, lower: Any, upper: Any) -> float:
@@ -36,13 +38,14 @@ def best_theta(D: float, W: Any, T: Any, lower: Any, upper: Any) -> float:
     mu_p is `lower` up to theta = W_p / T_p and `upper` from there on.
     """
     ratio, drop = np.empty(len(W)), np.empty(len(W))
-    slope, first, end, theta = D, 0, 0, 0.0
+    slope, size, first, end, theta = D, abs(D), 0, 0, 0.0
     for p in range(len(W)):
         if T[p] > 0.0:
             slope -= T[p] * lower[p]
+            size += T[p] * max(abs(lower[p]), abs(upper[p]))
             ratio[end], drop[end] = W[p] / T[p], T[p] * (upper[p] - lower[p])
             end += 1
-    while slope > 0.0 and first < end:
+    while slope > ROUNDING * size and first < end:
         pivot = ratio[(first + end) // 2]
         less, equal, below, at = 0.0, 0.0, first, end
         i = first

@@ -1,0 +1,97 @@
+"""The true account: what the promise counts a trial as, worth by the true means."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from worlds import WORLDS
+
+from saver import Campaign, Collector, Gaussian, Mdp, Player, Problem, Scenario, SubGaussian, World, scenarios
+from saver.collect import Trial
+from saver.simulator import Truth, rounds
+from saver.simulator.truth import Account
+
+MEANS = np.array([[0.5, 0.9, 0.1]])
+
+
+def bandit(baseline=(1.0, 0.0, 0.0)):
+    mdp = Mdp(np.zeros((1, 3, 1)), 1)
+    world = World(mdp, Gaussian(MEANS, 1.0), Gaussian(MEANS, 0.01))
+    problem = Problem(
+        mdp, np.full((1, 3), 1 / 3), [baseline], alpha=0.2, baseline_value=float(MEANS[0] @ baseline),
+        constraint=SubGaussian(0.1),
+    )  # fmt: skip
+    return Scenario("three", world, problem, 10)
+
+
+def trial(truth, table, draw=None, kind="design"):
+    policy = truth.stage.grid.policy(np.array([table]))
+    return Trial(1, kind, policy, None if draw is None else np.array([draw]))
+
+
+def test_a_drawn_trial_is_worth_what_was_drawn():
+    truth = Truth(bandit())
+    for draw, worth in ((0.1, 0.5), (0.3, 0.9), (0.7, 0.1), (0.25, 0.9), (0.5, 0.1)):
+        assert truth.promised(trial(truth, [0.25, 0.25, 0.5], draw)) == pytest.approx(worth)
+    assert truth.worth(np.array([[0.25, 0.25, 0.5]])) == pytest.approx(0.125 + 0.225 + 0.05)
+    assert truth.promised(trial(truth, [0.0, 1.0, 0.0])) == pytest.approx(0.9)
+
+
+def test_what_goes_where_a_random_baseline_goes_is_worth_that():
+    truth = Truth(bandit((0.5, 0.5, 0.0)))
+    for draw in (0.1, 0.9):
+        assert truth.promised(trial(truth, [0.5, 0.5, 0.0], draw)) == pytest.approx(0.7)
+        other = truth.promised(trial(truth, [0.4, 0.6, 0.0], draw))
+        assert other == pytest.approx(0.5 if draw < 0.4 else 0.9)
+
+
+def test_an_account_by_hand():
+    """Baselines count with what they are worth, whatever they draw; others with V(d)."""
+    truth = Truth(bandit((0.5, 0.5, 0.0)))
+    account = Account(truth)
+    required = 0.8 * 0.7
+    found = [
+        account.add(trial(truth, table, draw, kind))
+        for table, draw, kind in (
+            ([0.5, 0.5, 0.0], 0.9, "baseline"),
+            ([0.2, 0.2, 0.6], 0.1, "explore"),
+            ([0.2, 0.2, 0.6], 0.9, "design"),
+            ([0.0, 1.0, 0.0], None, "earn"),
+        )
+    ]
+    np.testing.assert_allclose(found, np.cumsum([0.7, 0.5, 0.1, 0.9]) - required * np.arange(1, 5))
+    assert account.worst == min(found)
+    assert (account.episodes, account.baseline) == (4, 1)
+
+
+def test_where_paths_are_random_a_trial_is_worth_its_policy():
+    asked = scenarios.gridworld(size=2, horizon=3)
+    truth, rng = Truth(asked), np.random.default_rng(0)
+    for _ in range(3):
+        table = rng.dirichlet(np.ones(4), size=4)
+        policy = truth.stage.grid.policy(table)
+        promised = truth.promised(Trial(1, "design", policy, rng.random(3)))
+        assert promised == pytest.approx(asked.world.constraint_value(table))
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_the_account_of_a_campaign_is_the_sum_over_its_trials(world):
+    """On the tree and the bandit drawn trials count as drawn: on average as their policy, one by one not."""
+    asked = WORLDS[world]
+    asked = Scenario("eased", asked.world, dataclasses.replace(asked.problem, alpha=0.9), 60)
+    campaign = Campaign(asked.problem, Collector(design="target", explore="none", track="sample"), 60, seed=2)
+    truth, total, policies = Truth(asked), 0.0, 0.0
+    for done in rounds(campaign, Player(asked.world, 2), truth):
+        policy = done.trial.policy
+        if done.trial.kind == "baseline":
+            value = asked.world.constraint_value(asked.problem.baseline)
+        elif truth.stage.deterministic:
+            discounts = asked.problem.mdp.discount ** np.arange(len(done.episode))
+            means = asked.world.constraint.mean[done.episode.states, done.episode.actions]
+            value = float(np.sum(discounts * means))
+        else:
+            value = asked.world.constraint_value(policy)
+        total += value - asked.problem.required
+        policies += asked.world.constraint_value(policy) - asked.problem.required
+        assert done.account.budget == pytest.approx(total)
+    assert (abs(total - policies) > 1e-3) is truth.stage.deterministic
