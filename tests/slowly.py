@@ -167,7 +167,9 @@ class Slow:
     def _end(self, n, total):
         low, high, scale = self.promise.floor, self.promise.ceiling, self.promise.scale
         level = self.box / self.pairs
-        samples = 4 if self.deterministic else max(10, self.episodes / self.pairs)
+        samples = max(10, self.episodes / self.pairs)
+        if self.deterministic:
+            samples = 64 if isinstance(self.promise, Bounded) else 4
         if isinstance(self.promise, Bounded):
             level, span = level if self.deterministic else level / 2, high - low
             S = (total - low * n) / span
@@ -179,7 +181,9 @@ class Slow:
             u = mixture if self.deterministic else mixture_two_sided
             w = u(n * scale**2, best_rho(samples * scale**2, level), level) / n
             bottom, top = total / n - w, total / n + w
-        return min(max(bottom, low), high), high if self.deterministic else min(max(top, low), high)
+        if self.deterministic:
+            return max(bottom, low), high
+        return min(max(bottom, low), high), min(max(top, low), high)
 
     def along_the_way(self, told, lost):
         """D: what the means along the way are worth at least."""
@@ -235,7 +239,7 @@ class Slow:
             "longest": longest,
             "W": W,
             "m": m,
-            "v": self.squares(longest) + sum(p * self.along(way, h) ** 2 for p, way in ways),
+            "v": self.squares(longest) + self.weight(longest) * float(np.sum(W * h**2)),
             "strays": max(self.along(way, h) for _, way in ways) + float(np.sum(W * h)),
         }
 

@@ -43,9 +43,9 @@ def test_which_collectors_earn():
 def test_an_earner_needs_a_certificate_and_a_tracked_design(options):
     recipe = Collector(**options)  # with the baseline it may be
     message = (
-        f"fallback is 'earner' with ledger='{recipe.ledger}', gate='{recipe.gate}', track='{recipe.track}' "
-        f"and estimate='{recipe.estimate}'; it needs a certified ledger behind the prospective gate, a "
-        "tracked design and an estimate that does not weigh by propensities"
+        f"fallback is 'earner', ledger '{recipe.ledger}', gate '{recipe.gate}', track '{recipe.track}' and "
+        f"estimate '{recipe.estimate}'; an earner needs a certified ledger, the prospective gate, a tracked "
+        "design and an estimate without propensities: use fallback='baseline'"
     )
     with pytest.raises(InvalidProblem) as refused:
         Collector(fallback="earner", **options)

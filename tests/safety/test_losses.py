@@ -110,9 +110,8 @@ def test_strays_by_hand():
     ledger.ask(5, play)
     line = ledger.lines[5]
     assert line.strays == pytest.approx(h[0] + 0.5 * h[1] + h[0] + 0.5 * (0.25 * h[1] + 0.75 * h[2]))
-    assert line.v == pytest.approx(
-        SCALE**2 * 1.25 + 0.25 * (h[0] + 0.5 * h[1]) ** 2 + 0.75 * (h[0] + 0.5 * h[2]) ** 2
-    )
+    squares = h[0] ** 2 + 0.5 * (0.25 * h[1] ** 2 + 0.75 * h[2] ** 2)
+    assert line.v == pytest.approx(SCALE**2 * 1.25 + 1.5 * squares)
     before = ledger.sum_x
     ledger.abandon(5)
     noise = math.sqrt(2 * SCALE**2 * 1.25 * math.log(5 * 6 / (0.1 * DELTA)))

@@ -43,11 +43,11 @@ def test_plays_agree_with_the_bellman_functions_and_with_enumeration(seed, by_st
     np.add.at(total, stage.nodes.state, play.flow)
     np.testing.assert_allclose(total, visits(mdp, policy), atol=1e-14)
     listed = paths(mdp, policy)
-    square = sum(p * along(mdp, path, h) ** 2 for p, path in listed)
-    assert stage.second_moment(play, h) == pytest.approx(square)
     longest = max(len(path) for _, path in listed)
     assert play.noise == pytest.approx(sum(mdp.discount ** (2 * t) for t in range(longest)))
     assert play.longest == pytest.approx(sum(mdp.discount**t for t in range(longest)))
+    square = sum(p * along(mdp, path, h) ** 2 for p, path in listed)
+    assert square <= play.longest * np.sum(play.weights * h**2) + 1e-12  # what the proxy of X rests on
 
 
 @pytest.mark.parametrize("make", [random_graph, random_maze])
@@ -220,7 +220,7 @@ def test_what_is_random_only_where_nothing_goes_is_one_path():
 # -- by hand -------------------------------------------------------------------------------------------------
 
 
-def test_discounting_enters_value_noise_and_second_moment():
+def test_discounting_enters_value_noise_and_visits():
     edges = [(0, a, 1 + i, 0.5) for a in (0, 1) for i in (0, 1)]
     mdp = saver.Mdp.from_edges(edges, 3, 2, 2, discount=0.5)
     asked = saver.Problem(mdp, np.full((3, 2), 0.5), np.eye(2)[[0, 0, 0]], **GIVEN)
@@ -229,8 +229,6 @@ def test_discounting_enters_value_noise_and_second_moment():
     assert (play.noise, play.longest) == (1 + 0.25, 1 + 0.5)
     np.testing.assert_allclose(play.weights, [[0.5, 0.5], [0.125, 0.125], [0.125, 0.125]])
     h = np.array([[0.1, 0.3], [0.2, 0.4], [0.5, 0.6]])
-    returns = [h[0, a] + 0.5 * h[s, b] for a in (0, 1) for s in (1, 2) for b in (0, 1)]
-    assert stage.second_moment(play, h) == pytest.approx(np.mean(np.square(returns)))
     assert stage.widest(play, h) == pytest.approx(0.3 + 0.5 * 0.6)
     assert stage.least(play, h) == pytest.approx(0.1 + 0.5 * 0.2)
     ledger = Kept(asked, K, stage)

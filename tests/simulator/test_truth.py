@@ -48,7 +48,7 @@ def test_what_goes_where_a_random_baseline_goes_is_worth_that():
 def test_an_account_by_hand():
     """Baselines count with what they are worth, whatever they draw; others with V(d)."""
     truth = Truth(bandit((0.5, 0.5, 0.0)))
-    account = Account(truth)
+    account = Account(truth, certified=True)
     required = 0.8 * 0.7
     found = [
         account.add(trial(truth, table, draw, kind))
