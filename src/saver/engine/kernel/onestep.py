@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from saver._jit import inlined
+from saver._jit import inlined, inner
 from saver.engine.kernel.earning import budget_of
 from saver.engine.kernel.following import comes_first, pick, rate, rescore, row_of
 from saver.engine.kernel.forms import (
@@ -43,7 +43,7 @@ def stretch_one(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in regi
     design_row = row_of(scene, rules.first_row, now.by_node == 1, 0, s)
     row = design_row if candidate == DESIGN else row_of(scene, 0, rules.explore_by_node, 0, s)
     safe = sheets.sure[row_of(scene, sheets.flags[SAFE, FIRST], sheets.flags[SAFE, BY_NODE] == 1, 0, s)]
-    planned, gated = now.planned == 1, rules.gate != NO_GATE
+    planned, gated, learns = now.planned == 1, rules.gate != NO_GATE, rules.learn_from_baseline
     k, explored, base = now.done, now.explored, now.baseline
     exact, designed, bound = now.exact, now.designed, now.bound
     earned, worst, gained, last_low = now.earned, now.worst, now.gained, now.last_low
@@ -67,7 +67,8 @@ def stretch_one(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in regi
                 designed += 1
                 if gated:
                     gained += c
-                    last_low, bound = low, max(bound + low, gained - rules.table[place(designed)])
+                    by_low, by_sum = bound + low, gained - rules.table[place(designed)]
+                    last_low, bound = low, by_sum if by_sum > by_low else by_low
                 else:
                     run.visited[p] += 1.0
             T[row, a] += 1.0
@@ -79,24 +80,42 @@ def stretch_one(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in regi
                     rescore(run.tracker, design_row, a, comes_first(run.needed, seen, p, enough))
             a = pick(score, row)
         else:
-            played, low = instead_one(scene, rules, seen, s, safe, budget)
-            p, earns = s * A + played, played != safe
-            learned = earns or rules.learn_from_baseline
-            c = observe(rules, pairs, seen, scene.rewards, scene.constraints, p, learned, world)
-            if c < least or c > most:
-                return False
-            if earns:
+            played, surely = safe, 0.0
+            if rules.earner:
+                played, surely = instead_one(
+                    scene.nodes.available[s], seen[s * A : s * A + A], rules.known_constraint[s : s + 1],
+                    rules.depth, rules.box.floor, safe, rules.declared,
+                    budget - rules.required + rules.tolerance,
+                )  # fmt: skip
+            p = s * A + played
+            if played != safe:
+                c = observe(rules, pairs, seen, scene.rewards, scene.constraints, p, True, world)
+                if c < least or c > most:
+                    return False
                 earned += pairs[p, WORTH]
                 designed += 1
                 gained += c
-                last_low, bound = low, max(bound + low, gained - rules.table[place(designed)])
+                last_low, bound = surely, max(bound + surely, gained - rules.table[place(designed)])
                 T[design_row, played] += 1.0
-            else:
+                if planned:
+                    rescore(run.tracker, design_row, played, comes_first(run.needed, seen, p, enough))
+                    a = pick(score, row)
+            while played == safe:  # until the candidate can be afforded, or may have become another
+                c = observe(rules, pairs, seen, scene.rewards, scene.constraints, p, learns, world)
+                if c < least or c > most:
+                    return False
                 base += 1
                 exact += 1
-            if planned and (earns or (learned and seen[p, COUNT] <= enough)):
-                rescore(run.tracker, design_row, played, comes_first(run.needed, seen, p, enough))
-                a = pick(score, row)
+                if planned and learns and seen[p, COUNT] <= enough:
+                    rescore(run.tracker, design_row, safe, comes_first(run.needed, seen, p, enough))
+                    a = pick(score, row)
+                    break
+                budget = budget_of(rules, exact, designed, bound)
+                affordable = budget + low - rules.required >= -rules.tolerance
+                if affordable or rules.earner or k >= until:
+                    break
+                worst = min(worst, base * rules.baseline + earned - k * rules.required)
+                k += 1
         worst = min(worst, base * rules.baseline + earned - k * rules.required)
         if candidate == EXPLORE and explored >= rules.explorations and not rules.explore_by_clock:
             break
@@ -116,21 +135,24 @@ def lower_end(rules: Any, seen: Any, p: int) -> Any:
     return max(seen[p, CONSTRAINT] - rules.depth[place(int(seen[p, COUNT]))], rules.box.floor)
 
 
-@inlined
-def instead_one(scene: Any, rules: Any, seen: Any, s: int, safe: int, budget: float) -> Any:
-    """What surely earns most and its lower end, or the safe action."""
-    if not rules.earner:
-        return safe, 0.0
-    A, best, at = scene.uniform.shape[1], -np.inf, safe
-    for a in range(A):
-        if scene.nodes.available[s, a]:
-            low = lower_end(rules, seen, s * A + a)
+@inner
+def instead_one(
+    available: Any, seen: Any, known: Any, depth: Any, floor: float, safe: int, enough: float, spare: float
+) -> Any:
+    """What surely earns most and its lower end, or the safe action, of the one state's.
+
+    `enough` is what it must earn as believed, and at worst no less than -`spare`.
+    """
+    best, at = -np.inf, safe
+    for a in range(len(available)):
+        if available[a]:
+            low = max(seen[a, CONSTRAINT] - depth[int(seen[a, COUNT])], floor)
             if low > best:
                 best, at = low, a
-    likely = seen[s * A + at, CONSTRAINT] if seen[s * A + at, COUNT] > 0.0 else rules.floor
-    if rules.known_constraint.size:
-        likely = rules.known_constraint[s, at]
-    if (best + likely) / 2 < rules.declared or budget + best - rules.required < -rules.tolerance:
+    likely = seen[at, CONSTRAINT] if seen[at, COUNT] > 0.0 else floor
+    if known.size:
+        likely = known[0, at]
+    if (best + likely) / 2 < enough or best + spare < 0.0:
         return safe, 0.0
     return at, best
 
