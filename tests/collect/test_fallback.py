@@ -121,11 +121,12 @@ def test_an_earner_that_goes_where_the_baseline_goes_is_baseline():
     assert campaign.budget.baseline_episodes == 6
 
 
-def test_history_moves_the_mean_and_not_the_lower_end():
-    """Action 1 is seen at .45, and at .7 in history: (.45 + .575) / 2 is above .5, .45 alone is not."""
-    for history, earns in (([Episode([0], [1], [0.0], [0.7])], True), ([], False)):
-        rows, _ = follow(three_actions(), [1, 1, 1, 1, 1, 2, 2], {0: 0.4, 1: 0.45, 2: 0.0}, history=history)
-        assert rows == [B, B, B, B, D1, D2, E1 if earns else B]
+@pytest.mark.parametrize(("logged", "earns"), [([0.7], True), ([0.58], False), ([], False)])
+def test_history_moves_the_mean_and_not_the_lower_end(logged, earns):
+    """Action 1 is seen at .45: with .7 in history (.45 + .575) / 2 is above .5, with .58 only .515 is."""
+    history = [Episode([0], [1], [0.0], [c]) for c in logged]
+    rows, _ = follow(three_actions(), [1, 1, 1, 1, 1, 2, 2], {0: 0.4, 1: 0.45, 2: 0.0}, history=history)
+    assert rows == [B, B, B, B, D1, D2, E1 if earns else B]
 
 
 def test_the_gate_may_refuse_an_earner_too():

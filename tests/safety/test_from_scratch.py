@@ -142,6 +142,19 @@ def test_where_the_truth_is_observed_no_more_is_believed(make, promise, seed):
         assert kept.budget() <= least + 1e-9
 
 
+@settings(max_examples=15)
+@pytest.mark.parametrize("promise", PROMISES, ids=str)
+@pytest.mark.parametrize("make", [random_maze, random_graph])
+@given(seed=st.integers(0, 10_000))
+def test_only_asking_costs(make, promise, seed):
+    """The gate looks when a trial is asked: nothing that comes of it later may lower the budget."""
+    before, events = 0.0, 0
+    for kept, slow, _ in story(seed, make, promise):
+        if len(slow.story) > events and slow.story[-1][0] != "ask":
+            assert kept.budget() >= before - 1e-9
+        before, events = kept.budget(), len(slow.story)
+
+
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("name", ["saver", "saver-opt", "safe-on-policy", "exact-oracle"])
 def test_campaigns_with_trials_out_late_and_lost(name, world):
