@@ -12,8 +12,11 @@ from models import random_graph, random_policy, random_tree
 
 import saver
 from saver.errors import InvalidProblem
+from saver.safety import Stage
+from saver.safety.boundaries import best_rho, mixture
 from saver.theory import Undefined, regret_rate
 from saver.theory.rate import _fit
+from saver.theory.spending import Spending
 
 pytestmark = pytest.mark.slow
 
@@ -195,6 +198,64 @@ def test_more_episodes_never_cost_more(name):
         share = [d.ways["exact"].certificate / d.episodes for d in (few, many)]
         assert share[1] < share[0]
         assert many.ways["exact"].limit == pytest.approx(few.ways["exact"].limit, rel=1e-5)
+
+
+def spending_of(made, policy, episodes=1000, *, drawn=False, earns=False):
+    stage, mean = Stage(made.problem.mdp), np.array(made.world.constraint.mean)
+    return Spending(made.problem, episodes, stage, mean, np.array(policy), drawn=drawn, earns=earns)
+
+
+def test_the_certificate_takes_what_noise_may_hide_by_hand():
+    # arm 1 earns just what is required, .4: k_0 baseline episodes pay .1 each for the boundary and the gate
+    made, K = bandit_of([0.5, 0.5], [1.0, 1.0], [0.5, 0.4], alpha=0.2), 1000
+    spent = spending_of(made, [[0.0, 1.0]], K).episodes(K)
+    n, level = K - spent.baseline, 0.75 * 0.05
+    rho = best_rho(0.01 * K / 2, level)
+    few = 0.15 * 0.05 / 2  # of each of two lower ends, tightest after 4 samples
+    width = mixture(0.01 * n, best_rho(0.01 * 4, few), few) / n
+    assert spent.earner == 0.0
+    assert 0.1 * spent.baseline == pytest.approx(mixture(0.01 * n, rho, level) + width, rel=1e-3)
+
+
+def test_bounded_is_predicted_to_cost_less_than_its_scale():
+    made = bandit_of([0.5, 0.5], [1.0, 1.0], [0.95, 0.9], alpha=0.1)
+    spent = [
+        spending_of(replace(made, problem=replace(made.problem, constraint=promise)), [[0.0, 1.0]])
+        .episodes(1000)
+        .baseline
+        for promise in (saver.Bounded(0.0, 1.0), saver.SubGaussian(0.5))
+    ]
+    assert spent[0] < 0.7 * spent[1]
+
+
+def test_what_goes_where_the_baseline_goes_costs_nothing():
+    made = bandit_of([0.5, 0.5], [1.0, 1.0], [0.5, 0.9])
+    assert spending_of(made, [[1.0, 0.0]]).episodes(1000) == (0.0, 0.0)
+
+
+def test_an_earner_takes_the_place_of_baseline_episodes():
+    # arm 1 earns .9: from when that is known its episodes pay .525 where the baseline's pay .125
+    made = bandit_of([0.2, 0.2, 0.6], [1.0, 1.0, 1.0], [0.5, 0.9, 0.0])
+    policy = [[0.0, 0.42, 0.58]]
+    plain, earns = (spending_of(made, policy, earns=given).episodes(1000) for given in (False, True))
+    assert plain.earner == 0.0
+    assert earns.baseline < 15 < plain.baseline
+    assert earns.baseline * 0.125 + earns.earner * 0.525 == pytest.approx(plain.baseline * 0.125, rel=0.05)
+    # nothing earns more than the baseline does: all is as it was
+    poor = bandit_of([0.5, 0.5], [1.0, 1.0], [0.5, 0.4], alpha=0.2)
+    assert spending_of(poor, [[0.0, 1.0]], earns=True).episodes(1000) == spending_of(
+        poor, [[0.0, 1.0]]
+    ).episodes(1000)
+
+
+def test_random_paths_cost_what_the_box_leaves_open():
+    made = saver.SCENARIOS["gridworld"](size=3, horizon=5)
+    sure = saver.SCENARIOS["gridworld"](size=3, horizon=5, slip=0.0)
+    slips, goes = (spending_of(s, s.problem.target) for s in (made, sure))
+    assert np.all(goes.paths == 0.0)
+    assert np.all(slips.paths > 0.0)
+    # |T - W| grows as sqrt(n), and h falls nearly as fast
+    assert slips.paths[-1] < 3.0 * slips.paths[len(slips.paths) // 2]
 
 
 # Averages of conditional MSEs have a relative standard error below 1 % here: 5 % is five of them.

@@ -149,7 +149,7 @@ def _ways(
     """The ways, and the standard error that their episodes are for."""
     wanted: Number = stderr if stderr is not None else Undefined("there is no safe design to take it from")
     if stderr is None and not isinstance(safe, Undefined):
-        error = forecast.way(safe.policy, None, safe=True).at_budget
+        error = forecast.way(safe.policy, None, safe=True, earns=True).at_budget
         wanted = error if isinstance(error, Undefined) else math.sqrt(error / forecast.episodes)
     goal = None if isinstance(wanted, Undefined) or wanted == 0.0 else wanted
     ways = {
@@ -159,7 +159,7 @@ def _ways(
     if not isinstance(safe, Undefined):
         ways["safe-on-policy"] = forecast.way(problem.target, goal, safe=True, drawn=True)
         ways["paper"] = forecast.way(design, goal, safe=True)
-        ways["exact"] = forecast.way(safe.policy, goal, safe=True)
+        ways["exact"] = forecast.way(safe.policy, goal, safe=True, earns=True)
     return ways, wanted
 
 

@@ -14,7 +14,8 @@ from saver.problem.laws import Bernoulli
 from saver.problem.statement import Problem
 from saver.problem.world import Scenario
 from saver.theory.nodewise import Undefined
-from saver.theory.prediction import MANY, Way
+from saver.theory.prediction import Way
+from saver.theory.spending import MANY
 
 FREE = 1.05  # what safety may cost at the budget, the certificate included, where its price is 1
 HOPELESS = 10.0  # a price at the budget from which the question counts as unanswerable
