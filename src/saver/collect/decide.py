@@ -19,7 +19,6 @@ from saver.collect.state import DESIGNED, KINDS, State, outstanding, set_words, 
 from saver.collect.tracker import follow_design
 from saver.design.flows import richest
 from saver.safety import GATES
-from saver.safety.certified import Certified
 from saver.safety.policies import Policy
 
 
@@ -177,9 +176,8 @@ def come_first(setup: Setup, state: State, needed: Ints) -> Bools:
 def fall_back(setup: Setup, state: State) -> tuple[Candidate, Policy]:
     """What is played where the gate refuses: what surely earns most, or the baseline."""
     safe = Candidate("baseline", BASELINE), setup.baseline
-    if setup.collector.fallback == "baseline":
+    if setup.collector.fallback == "baseline" or setup.used is None:
         return safe
-    assert isinstance(setup.used, Certified)
     stage, lower = setup.stage, setup.used.ends(state.books[USED])[0]
     rows = np.zeros(len(stage.nodes.state), dtype=np.int64)
     surely, likely = richest(stage.nodes, lower, np.array(statistics(setup, state).constraint_mean), rows)

@@ -14,6 +14,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from saver._types import Floats
 from saver.problem.codec import portable
 from saver.problem.episode import Episode
 from saver.problem.statement import Problem
@@ -98,6 +101,11 @@ class Ledger(ABC):
     def lower(self, book: Any, play: Play) -> float:
         """A lower value of a candidate."""
         return self.floor_value(play)
+
+    def ends(self, book: Any) -> tuple[Floats, Floats]:
+        """Between which every constraint mean lies, [S, A] each."""
+        shape, promise = (self.problem.mdp.states, self.problem.mdp.actions), self.problem.constraint
+        return np.full(shape, promise.floor), np.full(shape, promise.ceiling)
 
     def pace(self, book: Any, done: int, baseline: int, remaining: int) -> float:
         """What the design should earn, after `done` designed and `baseline` episodes."""

@@ -28,7 +28,7 @@ def path_bound(D: float, W: Any, T: Any, lower: Any, upper: Any) -> float:
     for p in range(len(W)):
         rest = W[p] - theta * T[p]
         total += rest * (lower[p] if rest >= 0.0 else upper[p])
-    return total
+    return total if total < np.inf else -np.inf  # numbers too small to divide by say nothing
 
 
 @jit

@@ -67,7 +67,7 @@ class Spending:
             halves = [(upper - lower) / 2.0 for lower, upper in boxes]
             strays = np.sqrt(self._variance(drawn) * 2.0 / math.pi)
             self.paths = np.sqrt(self.grid) * [np.sum(strays * h) for h in halves]
-            self.boxed = self._summed([stage.second_moment(self.play, h) for h in halves])
+            self.boxed = self._summed([self.play.longest * value_of(self.play, h**2) for h in halves])
         self.known, self.gain, self.richest = math.inf, 0.0, d
         if earns:
             self._find_earner(mean, [lower for lower, _ in boxes])
@@ -147,7 +147,7 @@ class Spending:
         slack = min(noise + self._at(n, self.paths), self._at(n, self.open))
         if ledger.crosses:
             slack = min(slack, ledger.boundary(proxy + self._at(n, self.boxed)))
-        return slack + self._at(n, self.ahead)
+        return float(slack + self._at(n, self.ahead))
 
     def _at(self, n: float, values: Floats) -> float:
         return float(np.interp(n, self.grid, values))

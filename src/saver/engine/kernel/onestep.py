@@ -46,7 +46,7 @@ def stretch_one(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in regi
     planned, gated, learns = now.planned == 1, rules.gate != NO_GATE, rules.learn_from_baseline
     k, explored, base = now.done, now.explored, now.baseline
     exact, designed, bound = now.exact, now.designed, now.bound
-    earned, worst, gained, last_low = now.earned, now.worst, now.gained, now.last_low
+    earned, worst, gained = now.earned, now.worst, now.gained
     a, (least, most) = choice[row], rules.bounds
     while k < until and run.stop[0] == 0:
         k += 1
@@ -68,7 +68,9 @@ def stretch_one(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in regi
                 if gated:
                     gained += c
                     by_low, by_sum = bound + low, gained - rules.table[place(designed)]
-                    last_low, bound = low, by_sum if by_sum > by_low else by_low
+                    bound = by_sum if by_sum > by_low else by_low
+                    if rules.paced:
+                        now.last_low = low
                 else:
                     run.visited[p] += 1.0
             T[row, a] += 1.0
@@ -95,11 +97,12 @@ def stretch_one(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in regi
                 earned += pairs[p, WORTH]
                 designed += 1
                 gained += c
-                last_low, bound = surely, max(bound + surely, gained - rules.table[place(designed)])
+                now.last_low, bound = surely, max(bound + surely, gained - rules.table[place(designed)])
                 T[design_row, played] += 1.0
                 if planned:
                     rescore(run.tracker, design_row, played, comes_first(run.needed, seen, p, enough))
                     a = pick(score, row)
+            short = rules.required - low - rules.tolerance - (bound - designed * rules.required)
             while played == safe:  # until the candidate can be afforded, or may have become another
                 c = observe(rules, pairs, seen, scene.rewards, scene.constraints, p, learns, world)
                 if c < least or c > most:
@@ -110,9 +113,7 @@ def stretch_one(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in regi
                     rescore(run.tracker, design_row, safe, comes_first(run.needed, seen, p, enough))
                     a = pick(score, row)
                     break
-                budget = budget_of(rules, exact, designed, bound)
-                affordable = budget + low - rules.required >= -rules.tolerance
-                if affordable or rules.earner or k >= until:
+                if exact * rules.surplus >= short or rules.earner or k >= until:
                     break
                 worst = min(worst, base * rules.baseline + earned - k * rules.required)
                 k += 1
@@ -125,7 +126,7 @@ def stretch_one(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in regi
     now.done, now.explored, now.baseline = k, explored, base
     now.exact, now.designed, now.units = exact, designed, designed
     now.earned, now.worst, now.bound = earned, worst, bound
-    now.gained, now.proxy, now.length, now.last_low = gained, designed * rules.unit, designed * 1.0, last_low
+    now.gained, now.proxy, now.length = gained, designed * rules.unit, designed * 1.0
     return True
 
 
