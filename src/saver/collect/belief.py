@@ -17,7 +17,6 @@ from saver.safety.widths import first_width
 SMALLEST_VARIANCE = 1e-6  # of the largest
 TRUSTED = 4  # samples; two that happen to agree would starve a pair for thousands of episodes
 HALF = 0.5
-UNLIKE = 60.0  # a squared distance that counts nothing
 LOWEST_QUANTILE = 0.2  # cubed: no variance is raised by more than 125 times
 
 
@@ -28,8 +27,7 @@ def believed_variance(
     if known.variance is not None:
         return floored(known.variance)
     believed, caution = np.empty(rewards.mean.shape), float(collector.caution)
-    more = extra(problem, collector, episodes)
-    believe(rewards.counts, rewards.squares, more, caution, collector.pool, believed)
+    believe(rewards.counts, rewards.squares, extra(problem, collector, episodes), caution, believed)
     return floored(believed)
 
 
@@ -43,18 +41,12 @@ def extra(problem: Problem, collector: Collector, episodes: int) -> float:
 
 
 @jit
-def believe(counts: Any, squares: Any, extra: float, caution: float, pool: bool, out: Any) -> None:
+def believe(counts: Any, squares: Any, extra: float, caution: float, out: Any) -> None:
     """The believed variance of every pair, before flooring."""
-    freedom, top = np.zeros(out.shape), 0.0
+    top = 0.0
     for s in range(out.shape[0]):
         for a in range(out.shape[1]):
-            freedom[s, a] = max(counts[s, a] - 1.0, 1.0)
-            out[s, a] = squares[s, a] / freedom[s, a]
-    if pool:
-        average_alike(counts, freedom, out)
-    for s in range(out.shape[0]):
-        for a in range(out.shape[1]):
-            out[s, a] = spread_believed(counts[s, a], out[s, a], freedom[s, a], extra, caution)
+            out[s, a] = spread_believed(counts[s, a], squares[s, a], extra, caution)
             if counts[s, a] >= TRUSTED:
                 top = max(top, out[s, a])
     if caution > 0.0:
@@ -65,42 +57,15 @@ def believe(counts: Any, squares: Any, extra: float, caution: float, pool: bool,
 
 
 @jit
-def average_alike(counts: Any, freedom: Any, variance: Any) -> None:
-    """Average each sample variance with those that look alike, and add up their degrees of freedom d.
-
-    Logs of two sample variances of the same variance differ by about sqrt(2/d + 2/d'); z in these units
-    counts exp(-z^2 / 4). With many samples only what is alike indeed is averaged. Pairs with fewer than
-    TRUSTED samples, or samples that are all equal, stay out of it.
-    """
-    n, known = 0, np.empty((3, variance.size))
-    for s in range(variance.shape[0]):
-        for a in range(variance.shape[1]):
-            if counts[s, a] >= TRUSTED and variance[s, a] > 0.0:
-                known[0, n], known[1, n] = np.log(variance[s, a]), freedom[s, a]
-                known[2, n] = freedom[s, a] * variance[s, a]
-                n += 1
-    for s in range(variance.shape[0]):
-        for a in range(variance.shape[1]):
-            if counts[s, a] >= TRUSTED and variance[s, a] > 0.0:
-                log, own, total, weight = np.log(variance[s, a]), 2.0 / freedom[s, a], 0.0, 0.0
-                for i in range(n):
-                    apart = (log - known[0, i]) ** 2 / (own + 2.0 / known[1, i])
-                    if apart < UNLIKE:
-                        share = np.exp(-apart / 4.0)
-                        total += share * known[2, i]
-                        weight += share * known[1, i]
-                variance[s, a], freedom[s, a] = total / weight, weight
-
-
-@jit
-def spread_believed(T: float, variance: float, freedom: float, extra: float, caution: float) -> Any:
+def spread_believed(T: float, squares: float, extra: float, caution: float) -> Any:
     """(sample deviation + extra / sqrt(T))^2, the sample variance first raised by `caution`.
 
-    It is divided by the quantile of chi^2 / d that many standard deviations below the median, d its degrees
-    of freedom, after Wilson and Hilferty (1931): (1 - 2/(9 d) - caution sqrt(2/(9 d)))^3.
+    It is divided by the quantile of chi^2 / (T - 1) that many standard deviations below the median, after
+    Wilson and Hilferty (1931): (1 - 2/(9 (T-1)) - caution sqrt(2/(9 (T-1))))^3.
     """
+    variance = squares / max(T - 1.0, 1.0)
     if caution > 0.0 and T >= 2.0:
-        ninth = 2.0 / (9.0 * freedom)
+        ninth = 2.0 / (9.0 * (T - 1.0))
         quantile = max(1.0 - ninth - caution * np.sqrt(ninth), LOWEST_QUANTILE)
         variance /= quantile * quantile * quantile
     d = np.sqrt(variance) + extra / np.sqrt(max(T, 1.0))

@@ -47,7 +47,6 @@ class Collector:
         caution: how many standard errors each sample variance is raised by, as for normal samples; a pair
             with fewer than 4 samples is then believed to vary as much as any, and half a `reward_scale` over
             sqrt(T) is added to each deviation. 0 takes them as they are.
-        pool: whether sample variances that look alike are averaged first.
         side_information: what the design "sepec" is made from: "none", "pilot" (the exploration) or "known".
         learn_from_baseline: whether baseline episodes enter the statistics.
         explore_by_clock: explore while k <= sqrt(episodes), as printed, though all of these may be baseline.
@@ -64,7 +63,6 @@ class Collector:
     replan: float = 1.05
     bonus: float = 1.0
     caution: float = 0.0
-    pool: bool = False
     side_information: str = "pilot"
     learn_from_baseline: bool = True
     explore_by_clock: bool = False
@@ -88,7 +86,7 @@ class Collector:
             _one_of("knows", item, KNOWLEDGE)
         if self.design == "sepec":
             self._check_sepec()
-        for name in ("pool", "learn_from_baseline", "explore_by_clock"):
+        for name in ("learn_from_baseline", "explore_by_clock"):
             if not isinstance(getattr(self, name), bool):
                 raise InvalidProblem(f"{name} is {getattr(self, name)!r}; it must be True or False")
         self._check_gate()
@@ -163,7 +161,7 @@ COLLECTORS: dict[str, Collector] = {
     ),
     "safe-oracle": Collector(knows=("variance",)),
     "saver-opt": Collector(
-        design="exact", explore="none", fallback="earner", replan=1.2, bonus=0.0, caution=1.0, pool=True
+        design="exact", explore="none", fallback="earner", replan=1.2, bonus=0.0, caution=1.0
     ),
     "exact-oracle": Collector(design="exact", knows=KNOWLEDGE, explore="none", fallback="earner", replan=1.2),
     "oracle": Collector(knows=("variance",), explore="none", **UNSAFE),

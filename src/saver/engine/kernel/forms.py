@@ -86,7 +86,6 @@ class Rules(NamedTuple):
     width: float  # the paper's, after one sample
     extra: float  # added to a sample deviation after one sample
     caution: float
-    pool: bool
     rule: Rule  # of the noise
     boundary: tuple[float, float, float]  # start, scale and level of noise and paths together
     last: tuple[float, float, float]  # proxy, length and lower value of the last episode, before the first

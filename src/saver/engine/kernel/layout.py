@@ -232,7 +232,6 @@ def lay_rules(
         width=first_width(problem, setup.episodes),
         extra=extra(problem, collector, setup.episodes),
         caution=float(collector.caution),
-        pool=collector.pool,
         rule=certified.rule if certified else Rule.of(promise, 0.5, 1.0, 1.0),
         boundary=(certified.start, certified.scale, certified.levels.paths) if certified else (1.0,) * 3,
         last=certified.first if certified else (1.0, 1.0, 0.0),

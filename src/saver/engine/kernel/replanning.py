@@ -53,13 +53,13 @@ def believe_all(rules: Any, run: Any) -> None:
     else:
         seen = run.seen.reshape(S, A, run.seen.shape[1])
         counts, squares = seen[:, :, COUNT], seen[:, :, SQUARES]
-        believe(counts, squares, rules.extra, rules.caution, rules.pool, run.variance)
+        believe(counts, squares, rules.extra, rules.caution, run.variance)
     top, bottom = 0.0, np.inf
     for s in range(S):
         for a in range(A):
             top, bottom = max(top, run.variance[s, a]), min(bottom, run.variance[s, a])
     run.now.top = max(run.now.top, top)
-    if bottom < SMALLEST_VARIANCE * run.now.top or rules.caution > 0.0 or rules.pool:
+    if bottom < SMALLEST_VARIANCE * run.now.top or rules.caution > 0.0:
         run.now.whole = 1
     for s in range(S):
         for a in range(A):
@@ -80,8 +80,7 @@ def replan_tree(scene: Any, rules: Any, run: Any) -> None:
             run.mark[s] = False
             for a in range(A):
                 p = s * A + a
-                T = run.seen[p, COUNT]
-                v = spread_believed(T, run.seen[p, SQUARES] / max(T - 1.0, 1.0), 1.0, rules.extra, 0.0)
+                v = spread_believed(run.seen[p, COUNT], run.seen[p, SQUARES], rules.extra, 0.0)
                 run.variance[s, a] = v
                 run.now.top = max(run.now.top, v)
                 if v < SMALLEST_VARIANCE * run.now.top:
