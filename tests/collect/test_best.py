@@ -1,7 +1,5 @@
 """`saver-opt` comes close to the exact safe limit behind the same promise; SEPEC; what planning relies on."""
 
-import math
-
 import numpy as np
 import pytest
 from models import random_graph, random_policy
