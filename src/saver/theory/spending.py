@@ -67,7 +67,7 @@ class Spending:
             halves = [(upper - lower) / 2.0 for lower, upper in boxes]
             strays = np.sqrt(self._variance(drawn) * 2.0 / math.pi)
             self.paths = np.sqrt(self.grid) * [np.sum(strays * h) for h in halves]
-            self.boxed = self._summed([stage.second_moment(self.play, h) for h in halves])
+            self.boxed = self._summed([self.play.longest * value_of(self.play, h**2) for h in halves])
         self.known, self.gain, self.richest = math.inf, 0.0, d
         if earns:
             self._find_earner(mean, [lower for lower, _ in boxes])
@@ -143,7 +143,7 @@ class Spending:
             return 0.0
         rate = (self.earned - self.same * self.problem.baseline_value) / ((1.0 - self.same) * weight)
         proxy = self.problem.constraint.scale**2 * self.play.noise * new
-        noise = missing(rate, proxy, weight * new, ledger.rule)
+        noise: float = missing(rate, proxy, weight * new, ledger.rule)
         slack = min(noise + self._at(n, self.paths), self._at(n, self.open))
         if ledger.crosses:
             slack = min(slack, ledger.boundary(proxy + self._at(n, self.boxed)))
