@@ -57,7 +57,7 @@ def _rare_disasters() -> Scenario:
 
 def _coins() -> Scenario:
     made = find_scenario("tree", alpha=0.05)
-    return _with(made, Bernoulli(made.world.constraint.mean))
+    return _with(made, Bernoulli(np.clip(made.world.constraint.mean, 0.05, 0.95)))
 
 
 def _noisier() -> Scenario:
