@@ -9,7 +9,7 @@ import pytest
 import saver
 from saver.cli.main import _run
 from saver.experiments.auditing import count, judge, judged, summary
-from saver.experiments.auditing.worlds import DELTAS, HOSTILE, LAWS, SHAPES, random_world
+from saver.experiments.auditing.worlds import DELTAS, LAWS, SHAPES, random_world
 
 pytestmark = pytest.mark.slow
 
@@ -19,6 +19,7 @@ TINY = count.Size(
     {"bandit": 5, "tree": 3, "graph": 3},
     {"bandit": 3, "tree": 2, "graph": 2},
     SIZES,
+    {"one way": 3, "random": 2, "outcome": 1},
     1,
 )
 
@@ -66,8 +67,8 @@ def test_coverage_and_bias_are_put_together():
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_random_worlds_are_made_from_their_number_and_keep_their_promises(shape):
-    seen = set()
-    for number in range(24):
+    seen, declared, poor = set(), set(), set()
+    for number in range(30):
         made, again = random_world(shape, number), random_world(shape, number)
         assert made.problem.alpha == again.problem.alpha
         np.testing.assert_array_equal(made.world.constraint.mean, again.world.constraint.mean)
@@ -78,15 +79,18 @@ def test_random_worlds_are_made_from_their_number_and_keep_their_promises(shape)
             note for note in saver.diagnose(made, seconds=0.2).notes if "promise is" in note or "void" in note
         ]
         assert notes == []
-        seen.add((type(made.world.constraint).__name__, made.problem.delta))
-    assert {delta for _, delta in seen} == set(DELTAS)
-    assert {law for law, _ in seen} == {"Gaussian", "Bernoulli", "Empirical"}
-    assert len(LAWS) == 4
-
-
-def test_hostile_worlds_keep_their_promises():
-    for name, make in HOSTILE.items():
-        assert saver.diagnose(make(), seconds=1.0).notes == (), name
+        promise, means = made.problem.constraint, np.array(made.world.constraint.mean)
+        seen.add((LAWS[number % len(LAWS)], made.problem.delta))
+        declared.add((type(promise).__name__, promise.next_state))
+        if LAWS[number % len(LAWS)] == "extremes":
+            assert set(means.ravel()) <= {0.001, 0.01, 0.99, 0.999}
+            assert promise.bounds == (0.0, 1.0)
+        best = means[0, made.problem.baseline[0].argmax()] == means[0].max()
+        poor.add((bool(best), made.problem.delta))
+    assert seen == {(law, delta) for law in LAWS for delta in DELTAS}
+    kinds = {"SubGaussian", "Bounded"}
+    assert declared == {(kind, next_state) for kind in kinds for next_state in {False, shape == "graph"}}
+    assert poor == {(best, delta) for best in (False, True) for delta in DELTAS}
 
 
 def test_the_command_counts_every_collector_and_ends_with_0(tmp_path, monkeypatch, capsys):
@@ -94,7 +98,8 @@ def test_the_command_counts_every_collector_and_ends_with_0(tmp_path, monkeypatc
     assert _run(["audit", "--out", str(tmp_path / "a"), "--jobs", "1", "--json"]) == 0
     groups = json.loads(capsys.readouterr().out)
     counted = {group["collector"] for group in groups}
-    assert counted == {name for name, recipe in saver.COLLECTORS.items() if recipe.promises}
+    assert counted == {*count.VARIANTS, *(n for n, recipe in saver.COLLECTORS.items() if recipe.promises)}
+    assert all(recipe.promises for recipe in count.VARIANTS.values())
     assert {group["group"].split(":")[0] for group in groups} == {
         "scenarios", "random bandit", "random tree", "random graph", "hostile", "thirty out",
         "rewards that follow constraints",

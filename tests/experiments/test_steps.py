@@ -44,7 +44,7 @@ def test_every_step_can_be_shipped(name):
         ("reproduce", "design.tree"),
         ("audit", "random-graph.graph-5"),
         ("audit", "hostile-rare-disasters.bandit"),
-        ("audit", "delayed.best-first"),
+        ("audit", "delayed.best-first.rare-disasters"),
     ],
 )
 def test_another_process_computes_the_same_rows(plan, name):
@@ -57,7 +57,7 @@ def test_another_process_computes_the_same_rows(plan, name):
 
 
 def test_ticks_add_up_to_one():
-    for name in ("random-bandit.bandit-0", "delayed.correlated"):
+    for name in ("random-bandit.bandit-0", "delayed.correlated.noise-x-10"):
         (step,) = (step for step in PLANS["audit"]().steps if step.name == name)
         told = []
         step.rows(told.append)

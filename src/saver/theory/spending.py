@@ -143,7 +143,7 @@ class Spending:
             return 0.0
         rate = (self.earned - self.same * self.problem.baseline_value) / ((1.0 - self.same) * weight)
         proxy = self.problem.constraint.scale**2 * self.play.noise * new
-        noise = missing(rate, proxy, weight * new, ledger.rule)
+        noise: float = missing(rate, proxy, weight * new, ledger.rule)
         slack = min(noise + self._at(n, self.paths), self._at(n, self.open))
         if ledger.crosses:
             slack = min(slack, ledger.boundary(proxy + self._at(n, self.boxed)))

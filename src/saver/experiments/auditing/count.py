@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from saver._files import sources
-from saver.collect import COLLECTORS
+from saver.collect import COLLECTORS, Collector
 from saver.engine import simulate
 from saver.engine.runs import VIOLATED
 from saver.experiments.auditing.delayed import CORRELATED, MANNERS, delayed_campaign
-from saver.experiments.auditing.worlds import HOSTILE, SHAPES, Place, describe
+from saver.experiments.auditing.hostile import HOSTILE
+from saver.experiments.auditing.worlds import SHAPES, Place, describe
 from saver.experiments.steps import Plan, Step
 from saver.experiments.work import Tick, named_seed
-from saver.problem import Scenario
+from saver.problem import Problem, Scenario
+from saver.safety import Stage
 
 LEVEL = 0.95  # of the intervals
 PROMISING = tuple(name for name, recipe in COLLECTORS.items() if recipe.promises)
-DELAYED = Place("hostile", "noise x 10")  # where trials are late
-LATE = 300  # episodes there
+VARIANTS = {
+    "saver, earner": replace(COLLECTORS["saver"], fallback="earner"),
+    "saver-opt, baseline unseen": replace(COLLECTORS["saver-opt"], learn_from_baseline=False),
+}  # in hostile worlds too: the first spends all it has, the second does not see that the baseline earns most
+RECIPES = COLLECTORS | VARIANTS
+LATE = {"noise x 10": 300, "rare disasters": 300, "next state": 200}  # hostile worlds, and episodes there
+SLOWER = 1e3  # about how many times the reference engine is
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,7 @@ class Size:
     runs: dict[str, int]
     heavy: dict[str, int]  # runs for collectors that plan by the exact design, where that is slow
     scenarios: dict[str, int]
+    hostile: dict[str, int]  # by `kind_of`
     delayed: int
 
 
@@ -42,7 +50,8 @@ AUDITS = {
         {"bandit": 40, "tree": 20, "graph": 10},
         {"bandit": 40, "tree": 10, "graph": 2},
         {"bandit": 100, "movielens": 40, "tree": 40, "gridworld": 8, "intractable": 100, "lake": 6},
-        4,
+        {"one way": 20, "random": 6, "outcome": 5},
+        5,
     ),
     "full": Size(
         {"bandit": 120, "tree": 60, "graph": 60},
@@ -57,7 +66,8 @@ AUDITS = {
             "lake": 200,
             "taxi": 4,
         },
-        60,
+        {"one way": 400, "random": 120, "outcome": 60},
+        30,
     ),
 }
 
@@ -74,25 +84,41 @@ def plan_audit(level: str = "quick", seed: int = 0, jobs: int | None = None) -> 
     ]
     for name in HOSTILE:
         place = Place("hostile", name)
-        few = size.scenarios["gridworld" if place.make().name == "gridworld" else "tree"]
-        places.append((place, few, few))
+        runs = size.hostile[kind_of(place.make())]
+        places.append((place, runs, runs))
     steps = [_world_step(place, runs, heavy, seed, jobs) for place, runs, heavy in places]
-    return Plan(settings, [*steps, *(_delayed_step(manner, size.delayed, seed) for manner in MANNERS)])
+    steps += [_delayed_step(manner, name, size.delayed, seed) for manner in MANNERS for name in LATE]
+    return Plan(settings, steps)
 
 
-def collectors_for(scenario: Scenario) -> tuple[str, ...]:
+def kind_of(scenario: Scenario) -> str:
+    """What a campaign costs: little where all goes one way, most where the reference engine must run it."""
+    if callable(scenario.world.outcome):
+        return "outcome"
+    return "one way" if Stage(scenario.problem.mdp).deterministic else "random"
+
+
+def collectors_for(place: Place, scenario: Scenario) -> tuple[str, ...]:
     """Those that promise safety and can run here."""
-    bandit = scenario.problem.mdp.states == 1
-    return tuple(name for name in PROMISING if bandit or COLLECTORS[name].design != "sepec")
+    names = (*PROMISING, *VARIANTS) if place.family == "hostile" else PROMISING
+    return tuple(name for name in names if _runs(RECIPES[name], scenario.problem))
+
+
+def _runs(recipe: Collector, problem: Problem) -> bool:
+    if recipe.design != "sepec":
+        return True
+    known = recipe.side_information != "none" or problem.constraint.floor >= 0
+    return problem.mdp.states == 1 and known
 
 
 def _world_step(place: Place, runs: int, heavy: int, seed: int, threads: int | None) -> Step:
     """All collectors in one world."""
     scenario = place.make()
     counts = {
-        name: heavy if COLLECTORS[name].design == "exact" else runs for name in collectors_for(scenario)
+        name: heavy if RECIPES[name].design == "exact" else runs for name in collectors_for(place, scenario)
     }
     weight = float(sum(counts.values()) * scenario.episodes * scenario.problem.mdp.horizon)
+    weight *= SLOWER if kind_of(scenario) == "outcome" else 1.0
     name = f"{place.group}.{scenario.name}".replace(" ", "-").replace(":", "")
     given = {"place": place, "counts": counts, "seed": seed, "threads": threads}
     return Step(name, "audit", weight, world_rows, given)
@@ -106,10 +132,11 @@ def world_rows(
     for name, count in counts.items():
         found = simulate(
             scenario,
-            name,
+            RECIPES[name],
             runs=count,
             seed=named_seed(seed, "audit", place.group, scenario.name, name),
             checkpoints=[],
+            engine="reference" if kind_of(scenario) == "outcome" else "compiled",
             threads=threads,
         )
         broken = int(np.sum(found.worst_budget < -VIOLATED * found.baseline_value))
@@ -128,23 +155,24 @@ def world_rows(
         tick(1.0 / len(counts))
 
 
-def _delayed_step(manner: str, runs: int, seed: int) -> Step:
+def _delayed_step(manner: str, world: str, runs: int, seed: int) -> Step:
     """Thirty trials out at once."""
-    given = {"manner": manner, "runs": runs, "seed": seed}
-    return Step(f"delayed.{manner.replace(' ', '-')}", "audit", runs * 1e6, delayed_rows, given)
+    given = {"manner": manner, "world": world, "runs": runs, "seed": seed}
+    name = f"delayed.{manner}.{world}".replace(" ", "-")
+    return Step(name, "audit", 2.0 * runs * LATE[world] * SLOWER, delayed_rows, given)
 
 
-def delayed_rows(manner: str, runs: int, seed: int, tick: Tick) -> Iterator[tuple[Any, ...]]:
+def delayed_rows(manner: str, world: str, runs: int, seed: int, tick: Tick) -> Iterator[tuple[Any, ...]]:
     """A row for each of two collectors whose trials come back in this manner."""
-    group = f"thirty out: {manner}" if manner != CORRELATED else "rewards that follow constraints"
-    scenario = DELAYED.make()
+    shown = f"thirty out: {manner}, " if manner != CORRELATED else "rewards that follow constraints: "
+    scenario, episodes = Place("hostile", world).make(), LATE[world]
     for name in ("saver", "saver-opt"):
-        seeds = [named_seed(seed, "delayed", manner, name, str(r)) for r in range(runs)]
-        found = [delayed_campaign(scenario, name, LATE, manner, own) for own in seeds]
+        seeds = [named_seed(seed, "delayed", manner, world, name, str(r)) for r in range(runs)]
+        found = [delayed_campaign(scenario, name, episodes, manner, own) for own in seeds]
         worst, share = np.array(found).T
         broken = int(np.sum(worst < -VIOLATED * scenario.problem.baseline_value))
         yield (
-            group, *describe(scenario, LATE), name, runs, broken, float(worst.min()), 0, 0,
-            math.nan, math.nan, float(share.mean()), math.nan,
+            shown + world, *describe(scenario, episodes), name, runs, broken,
+            float(worst.min()), 0, 0, math.nan, math.nan, float(share.mean()), math.nan,
         )  # fmt: skip
         tick(0.5)

@@ -1,15 +1,13 @@
-"""Worlds drawn at random, each from its number alone, and worlds built against the certificate."""
+"""Worlds drawn at random, each from its number alone, and every world of the audit by name."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from saver._types import Floats
+from saver.experiments.auditing.hostile import HOSTILE
 from saver.problem import (
     Bernoulli,
     Bounded,
@@ -26,7 +24,7 @@ from saver.problem.seeds import child_seed
 from saver.scenarios import find_scenario
 
 SHAPES = ("bandit", "tree", "graph")
-LAWS = ("gaussian", "coins", "disasters", "heavy")
+LAWS = ("gaussian", "coins", "extremes", "disasters", "heavy")
 DELTAS = (0.01, 0.05, 0.2)
 STATES, STEPS, ACTIONS = 30, 10, 5  # the most of a random model
 
@@ -35,20 +33,22 @@ def random_world(shape: str, number: int, seed: int = 0) -> Scenario:
     """World `number` of a family: model, laws, policies, alpha from .01 to .9, delta, K from 200 to 2,000.
 
     Every third baseline is barely better than the worst policy. Laws go round: normal constraints, coins,
-    disasters (0 with a small probability, else nearly 1), heavy tails cut to [0, 1].
+    coins near 0 and 1, disasters (0 with a small probability, else 1), heavy tails cut to [0, 1]. Every other
+    graph is declared to have noise that may depend on the next state.
     """
     rng = np.random.default_rng(child_seed(seed, SHAPES.index(shape), number))
     mdp = {"bandit": _bandit, "tree": _tree, "graph": _graph}[shape](rng)
     size = (mdp.states, mdp.actions)
     constraint = _constraint(LAWS[number % len(LAWS)], rng, size)
     reward: Law = Gaussian(rng.normal(size=size), rng.exponential(size=size) ** 2)
-    if number % 5 == 4:
+    if number % 7 == 6:
         reward = Bernoulli(rng.uniform(0.05, 0.95, size=size))
     world = World(mdp, reward, constraint)
-    baseline = _baseline(rng, mdp, np.array(constraint.mean), poor=number % 3 == 2)
-    promise: SubGaussian | Bounded = Bounded(0.0, 1.0)
+    baseline = _baseline(rng, mdp, np.array(constraint.mean), poor=number // 3 % 3 == 2)
+    next_state = shape == "graph" and number % 2 == 1
+    promise: SubGaussian | Bounded = Bounded(0.0, 1.0, next_state=next_state)
     if isinstance(constraint, Gaussian):
-        promise = SubGaussian(float(np.sqrt(constraint.variance.max())))
+        promise = SubGaussian(float(np.sqrt(constraint.variance.max())), next_state=next_state)
     alpha = float(np.exp(rng.uniform(np.log(0.01), np.log(0.9))))
     problem = Problem(
         mdp,
@@ -106,6 +106,8 @@ def _constraint(law: str, rng: np.random.Generator, size: tuple[int, int]) -> La
         return Gaussian(rng.random(size), float(rng.choice([0.01, 0.1])) ** 2)
     if law == "coins":
         return Bernoulli(rng.uniform(0.02, 0.98, size=size))
+    if law == "extremes":
+        return Bernoulli(rng.choice([0.001, 0.01, 0.99, 0.999], size=size))
     if law == "disasters":
         return Bernoulli(1.0 - rng.choice([0.002, 0.01, 0.05], size=size))
     tails = np.minimum(1.0, 0.02 * (1.0 + rng.pareto(1.2, size=(*size, 40))))
@@ -118,66 +120,6 @@ def _baseline(rng: np.random.Generator, mdp: Mdp, mean: Floats, poor: bool) -> F
     chosen = order[:, 1 if poor and mdp.actions > 1 else -1]
     policy: Floats = np.eye(mdp.actions)[chosen]
     return policy
-
-
-def _unsafe_looks_good() -> Scenario:
-    """What earns nothing of the constraint is what the target needs most, and seems certain at first."""
-    mean = np.array([[0.5, 0.9, 0.0, 0.0]])
-    mdp = Mdp(np.zeros((1, 4, 1)), horizon=1)
-    world = World(mdp, Gaussian([[0.5, 0.5, 0.0, 1.0]], [[1e-4, 1e-4, 4.0, 4.0]]), Gaussian(mean, 0.25))
-    problem = Problem(
-        mdp,
-        [[0.1, 0.1, 0.4, 0.4]],
-        [[1.0, 0, 0, 0]],
-        alpha=0.1,
-        baseline_value=0.5,
-        constraint=SubGaussian(0.5),
-    )
-    return Scenario("unsafe looks good", world, problem, 1000)
-
-
-def _capped(most: float) -> Floats:
-    """The bandit's constraint means as coins that nearly always win, or nearly never."""
-    mean = np.array(find_scenario("bandit").world.constraint.mean)
-    result: Floats = np.where(mean > 0.1, np.minimum(most, mean + 0.4), 0.01)
-    return result
-
-
-def _with_constraint(scenario: Scenario, law: Law | None) -> Scenario:
-    """The same with coins for constraints."""
-    made = law or Bernoulli(scenario.world.constraint.mean)
-    world = dataclasses.replace(scenario.world, constraint=made)
-    problem = dataclasses.replace(
-        scenario.problem,
-        constraint=Bounded(0.0, 1.0),
-        baseline_value=world.constraint_value(scenario.problem.baseline),
-    )
-    return Scenario(scenario.name, world, problem, scenario.episodes)
-
-
-def _rare_disasters() -> Scenario:
-    return _with_constraint(find_scenario("bandit"), Bernoulli(_capped(0.995)))
-
-
-def _coins() -> Scenario:
-    return _with_constraint(find_scenario("tree", alpha=0.05), None)
-
-
-def _noisier() -> Scenario:
-    scenario = find_scenario("bandit")
-    world = dataclasses.replace(scenario.world, constraint=Gaussian(scenario.world.constraint.mean, 1.0))
-    problem = dataclasses.replace(scenario.problem, constraint=SubGaussian(1.0))
-    return Scenario(scenario.name, world, problem, scenario.episodes)
-
-
-HOSTILE: dict[str, Callable[[], Scenario]] = {
-    "unsafe looks good": _unsafe_looks_good,
-    "rare disasters": _rare_disasters,
-    "coins, alpha .05": _coins,
-    "noise x 10": _noisier,
-    "tiny alpha": partial(find_scenario, "gridworld", alpha=0.02),
-    "nothing to spare": partial(find_scenario, "tree", alpha=0.01, delta=0.01),
-}  # built against the algorithm; every one keeps its promises, so the certificate must hold
 
 
 @dataclass(frozen=True)
