@@ -4,8 +4,8 @@
 
 `over the limit` is K times the conditional mean squared error over the exact safe limit, with the standard
 error over the runs. `slack` is the true minus the believed budget at the end, as a share of (1 - alpha) K V0.
-`broken` counts campaigns whose true budget was below 0 at any episode (delta = 0.05). "Coins .05" is a bandit
-with six arms at alpha .05 whose constraints succeed with probability .95 .93 .80 .90 .97 .70, `Bounded(0, 1)`;
+`broken` counts campaigns whose true budget was below 0 at any episode, at delta .05. "Coins .05" is a bandit
+with six arms at alpha .05 whose constraints succeed with probability .95 .93 .80 .90 .97 .70 (`Bounded`);
 the baseline plays the first, the target .3 .2 .15 .15 .1 .1, and rewards vary by .2 1 4 .5 .3 9.
 """
 
