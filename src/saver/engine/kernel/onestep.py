@@ -89,31 +89,26 @@ def stretch_one(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in regi
                     rules.depth, rules.box.floor, safe, rules.declared,
                     budget - rules.required + rules.tolerance,
                 )  # fmt: skip
-            p = s * A + played
-            if played != safe:
-                c = observe(rules, pairs, seen, scene.rewards, scene.constraints, p, True, world)
+            p, earns = s * A + played, played != safe
+            while True:  # the baseline, until the candidate can be afforded or may have become another
+                c = observe(rules, pairs, seen, scene.rewards, scene.constraints, p, earns or learns, world)
                 if c < least or c > most:
                     return False
-                earned += pairs[p, WORTH]
-                designed += 1
-                gained += c
-                now.last_low, bound = surely, max(bound + surely, gained - rules.table[place(designed)])
-                T[design_row, played] += 1.0
-                if planned:
+                if earns:
+                    earned += pairs[p, WORTH]
+                    designed += 1
+                    gained += c
+                    now.last_low, bound = surely, max(bound + surely, gained - rules.table[place(designed)])
+                    T[design_row, played] += 1.0
+                else:
+                    base += 1
+                    exact += 1
+                if planned and (earns or (learns and seen[p, COUNT] <= enough)):
                     rescore(run.tracker, design_row, played, comes_first(run.needed, seen, p, enough))
                     a = pick(score, row)
-            short = rules.required - low - rules.tolerance - (bound - designed * rules.required)
-            while played == safe:  # until the candidate can be afforded, or may have become another
-                c = observe(rules, pairs, seen, scene.rewards, scene.constraints, p, learns, world)
-                if c < least or c > most:
-                    return False
-                base += 1
-                exact += 1
-                if planned and learns and seen[p, COUNT] <= enough:
-                    rescore(run.tracker, design_row, safe, comes_first(run.needed, seen, p, enough))
-                    a = pick(score, row)
                     break
-                if exact * rules.surplus >= short or rules.earner or k >= until:
+                budget = budget_of(rules, exact, designed, bound)
+                if rules.earner or k >= until or budget + low - rules.required >= -rules.tolerance:
                     break
                 worst = min(worst, base * rules.baseline + earned - k * rules.required)
                 k += 1
