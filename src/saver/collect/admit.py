@@ -120,8 +120,8 @@ def _check_actions(setup: Setup, trial: Trial, episode: Episode, likely: Floats)
 
 def _is_drawn(setup: Setup, trial: Trial) -> bool:
     """Whether the promise counts a trial as what its draws make of it."""
-    certifies = setup.used is not None and setup.used.certifies
-    return certifies and setup.stage.deterministic and trial.draws is not None and trial.kind != "baseline"
+    decides = setup.stage.deterministic and trial.draws is not None
+    return setup.collector.certified and decides and trial.kind != "baseline"
 
 
 def _check_drawn(setup: Setup, trial: Trial, episode: Episode) -> None:

@@ -48,9 +48,8 @@ def decide(setup: Setup, state: State) -> Asked:
         set_words(setup.stream.bit_generator, state.stream)
         draws, stream = setup.stream.random(setup.problem.mdp.horizon), words(setup.stream.bit_generator)
     baseline = candidate.kind == "baseline"
-    play = setup.stage.play(follows)
-    if setup.collector.certified and not baseline:
-        play = setup.stage.promised(follows, draws, setup.baseline_play)
+    counted = draws if setup.collector.certified and not baseline else None
+    play = setup.stage.promised(follows, counted, setup.baseline_play)
     return Asked(
         state.asked + 1,
         *candidate,
@@ -184,7 +183,7 @@ def fall_back(setup: Setup, state: State) -> tuple[Candidate, Policy]:
     if (surely + likely) / 2 < setup.problem.baseline_value:
         return safe
     follows = stage.grid.choices(True, rows)
-    play = stage.evaluate(follows)
+    play = stage.play(follows)
     if setup.used.exact(play) or not GATES[setup.collector.gate](setup.used, state.books[USED], play):
         return safe
     return Candidate("earn", follows.rows, True), follows

@@ -102,7 +102,7 @@ class Certified(Ledger):
 
     def exact(self, play: Play) -> bool:
         """Whether a policy goes exactly where the baseline goes."""
-        return np.array_equal(play.flow, self.baseline.flow)
+        return play.goes_as(self.baseline)
 
     def boundary(self, v: float) -> float:
         """u(v) of step 4; 0 before the first trial."""
@@ -140,7 +140,7 @@ class Certified(Ledger):
         lower = self.ends(book)[0]
         if self.deterministic and not play.sure:
             return self.stage.least(play, lower)
-        return max(self.floor_value(play), float(np.sum(play.weights * lower)))
+        return max(self.floor_value(play), play.value(lower))
 
     def freeze(self, book: CertifiedBook, play: Play, baseline: bool) -> Ticket:
         """What is known of a trial before it runs."""
@@ -154,9 +154,9 @@ class Certified(Ledger):
         moved = np.flatnonzero(m != book.boxes[max(book.boxes)])
         return replace(
             ticket,
-            v=proxy + play.longest * float(np.sum(play.weights * h**2)),
-            centre=float(np.sum(play.weights * m)),
-            strays=self.stage.widest(play, h) + float(np.sum(play.weights * h)),
+            v=proxy + play.longest * play.value(h**2),
+            centre=play.value(m),
+            strays=self.stage.widest(play, h) + play.value(h),
             moved=moved,
             midpoints=m.ravel()[moved],
         )

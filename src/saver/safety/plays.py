@@ -27,6 +27,14 @@ class Play(NamedTuple):
     longest: float  # sum of discount^t over them
     sure: bool  # it goes one way only
 
+    def value(self, mean: Floats) -> float:
+        """V(b; mean)."""
+        return float(np.sum(self.weights * mean))
+
+    def goes_as(self, other: Play) -> bool:
+        """Whether both go exactly the same ways."""
+        return np.array_equal(self.flow, other.flow)
+
     def light(self) -> Play:
         """The same without what is as large as the unrolled model."""
         return self._replace(behaviour=np.zeros((0, 0)), flow=np.zeros((0, 0)))
@@ -78,7 +86,7 @@ class Stage:
         A policy that goes where the baseline goes is the baseline, whatever is drawn.
         """
         play = self.play(policy)
-        if draws is None or not self.deterministic or np.array_equal(play.flow, baseline.flow):
+        if draws is None or not self.deterministic or play.goes_as(baseline):
             return play
         return self.evaluate(policy.drawn(draws))
 

@@ -11,7 +11,7 @@ from saver.collect import Collector, Knowledge, Trial
 from saver.estimate.certainty import covered_share
 from saver.problem import bellman
 from saver.problem.world import Scenario
-from saver.safety import Play, Stage
+from saver.safety import Stage
 from saver.safety.policies import Policy
 
 
@@ -39,14 +39,12 @@ class Truth:
 
     def worth(self, policy: Policy | Floats) -> float:
         """V_c of a policy, exact."""
-        return self._earns(self.stage.play(policy))
+        return self.stage.play(policy).value(self.scenario.world.constraint.mean)
 
     def promised(self, trial: Trial) -> float:
         """V_c of what the promise counts a trial as."""
-        return self._earns(self.stage.promised(trial.follows, trial.draws, self.safe))
-
-    def _earns(self, play: Play) -> float:
-        return float(np.sum(play.weights * self.scenario.world.constraint.mean))
+        play = self.stage.promised(trial.follows, trial.draws, self.safe)
+        return play.value(self.scenario.world.constraint.mean)
 
     def conditional_mse(self, counts: Ints) -> float:
         """The error given the visits, with unseen weight filled by the average of the seen.

@@ -13,7 +13,7 @@ from saver.problem import visits, weights
 from saver.problem.world import Scenario
 from saver.safety.plays import Stage
 from saver.theory.nodewise import Number, Undefined
-from saver.theory.spending import MANY, Spending, value_of
+from saver.theory.spending import MANY, Spending
 
 SLACK = 1e-5  # relative, of a standard error that is reached
 COVERED = 0.02  # of the target's weight may stay unseen
@@ -63,7 +63,7 @@ class Forecast:
         what surely earns most.
         """
         d, K = visits(self.problem.mdp, policy), self.episodes
-        earned = value_of(self.stage.play(policy), self.mean)
+        earned = self.stage.play(policy).value(self.mean)
         share = self._share(earned) if safe else 0.0
         spending = (
             Spending(self.problem, K, self.stage, self.mean, policy, drawn=drawn, earns=earns)

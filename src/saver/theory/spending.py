@@ -55,19 +55,19 @@ class Spending:
         earns: bool,
     ) -> None:
         self.problem, self.stage, self.play = problem, stage, stage.play(policy)
-        self.earned, self.same = value_of(self.play, mean), self._same()
+        self.earned, self.same = self.play.value(mean), self._same()
         self.grid = np.unique(np.round(np.geomspace(1, MANY, POINTS)))
         ledger, d = self._ledger(episodes), visits(problem.mdp, policy)
         boxes = [ledger.box.ends(np.floor((n - 1.0) * d), mean) for n in self.grid]
-        least = stage.least if stage.deterministic else value_of
+        least = stage.least if stage.deterministic else Play.value
         self.ahead = np.array([max(0.0, problem.required - least(self.play, lower)) for lower, _ in boxes])
-        self.open = self._summed([self.earned - value_of(self.play, lower) for lower, _ in boxes])
+        self.open = self._summed([self.earned - self.play.value(lower) for lower, _ in boxes])
         self.paths, self.boxed = np.zeros(len(self.grid)), np.zeros(len(self.grid))
         if not stage.deterministic:
             halves = [(upper - lower) / 2.0 for lower, upper in boxes]
             strays = np.sqrt(self._variance(drawn) * 2.0 / math.pi)
             self.paths = np.sqrt(self.grid) * [np.sum(strays * h) for h in halves]
-            self.boxed = self._summed([self.play.longest * value_of(self.play, h**2) for h in halves])
+            self.boxed = self._summed([self.play.longest * self.play.value(h**2) for h in halves])
         self.known, self.gain, self.richest = math.inf, 0.0, d
         if earns:
             self._find_earner(mean, [lower for lower, _ in boxes])
@@ -94,7 +94,7 @@ class Spending:
         rows = np.zeros(len(self.stage.nodes.state), dtype=np.int64)
         worth, _ = richest(self.stage.nodes, mean, mean, rows)
         play = self.stage.evaluate(self.stage.grid.choices(True, rows))
-        low, safe = np.array([value_of(play, lower) for lower in lowers]), self.problem.baseline_value
+        low, safe = np.array([play.value(lower) for lower in lowers]), self.problem.baseline_value
         passes = self.problem.required - low + self.problem.alpha * safe <= self.ahead
         enough = np.flatnonzero(((worth + low) / 2.0 >= safe) & passes)
         if len(enough) and worth > safe:
@@ -151,8 +151,3 @@ class Spending:
 
     def _at(self, n: float, values: Floats) -> float:
         return float(np.interp(n, self.grid, values))
-
-
-def value_of(play: Play, mean: Floats) -> float:
-    """V(b; mean)."""
-    return float(np.sum(play.weights * mean))

@@ -87,14 +87,20 @@ def lowest(
 
 
 @inlined
+def likely_mean(rules: Any, seen: Any, p: int) -> Any:
+    """`Statistics.constraint_mean` of a pair."""
+    if rules.known_constraint.size:
+        A = rules.known_constraint.shape[1]
+        return rules.known_constraint[p // A, p % A]
+    return seen[p, CONSTRAINT] if seen[p, COUNT] > 0.0 else rules.floor
+
+
+@inlined
 def instead(scene: Any, rules: Any, sheets: Any, run: Any, budget: float) -> Any:
     """`fall_back`: the steps of the earner, 0 for the baseline; its worth, and what `lowest` says of it."""
     A = scene.uniform.shape[1]
     for p in range(len(run.seen)):
-        mean = run.seen[p, CONSTRAINT] if run.seen[p, COUNT] > 0.0 else rules.floor
-        if rules.known_constraint.size:
-            mean = rules.known_constraint[p // A, p % A]
-        run.likely[p // A, p % A] = mean
+        run.likely[p // A, p % A] = likely_mean(rules, run.seen, p)
     surely, likely = richest(scene.nodes, run.box.lower_table, run.likely, run.earner)
     if (surely + likely) / 2 < rules.declared:
         return 0, 0.0, 0.0, 0.0, 0.0

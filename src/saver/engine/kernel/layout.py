@@ -143,7 +143,7 @@ def lay_sheets(setup: Setup, truth: Truth, policies: Sequence[Floats]) -> Sheets
     flags[:, FIRST] = np.cumsum([0, *(len(part) for part in rows[:-1])])
     flags[:, BY_NODE] = [policy.ndim == 3 for policy in policies]
     flags[:, RANDOM] = [not stage.grid.policy(policy).sure for policy in policies]
-    flags[:, SAME] = [np.array_equal(play.flow, baseline.flow) for play in plays]
+    flags[:, SAME] = [play.goes_as(baseline) for play in plays]
     numbers = np.column_stack(
         [
             [play.noise for play in plays],
@@ -182,7 +182,7 @@ def lay_rules(
     problem, collector, stage = setup.problem, setup.collector, setup.stage
     promise, known = problem.constraint, setup.knowledge
     explore, design = policies if setup.explorations else (None, policies[1])
-    certified: Any = setup.used if setup.used is not None and setup.used.certifies else None
+    certified: Any = setup.used if collector.certified else None
     paths = certified is not None and not certified.deterministic
     depth = np.zeros(0)
     tracked = collector.track != "sample"

@@ -84,20 +84,19 @@ class Reach(NamedTuple):
 
 
 class Box(NamedTuple):
-    """The certificate's box, [pairs] each; two of them again as [S, A], the same memory."""
+    """The certificate's box, [pairs] each; the lower ends again as [S, A], the same memory."""
 
     lower: Floats
     upper: Floats
     middle: Floats
     half: Floats
     lower_table: Floats
-    half_table: Floats
 
     @classmethod
     def room(cls, shape: tuple[int, int]) -> Box:
         """Nothing known."""
         lower, upper, middle, half = (np.zeros(shape) for _ in range(4))
-        return cls(lower.ravel(), upper.ravel(), middle.ravel(), half.ravel(), lower, half)
+        return cls(lower.ravel(), upper.ravel(), middle.ravel(), half.ravel(), lower)
 
 
 class Run(NamedTuple):

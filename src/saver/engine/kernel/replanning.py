@@ -10,10 +10,10 @@ from saver._jit import inlined, inner
 from saver.collect.belief import SMALLEST_VARIANCE, believe, spread_believed
 from saver.collect.planning import one_row
 from saver.design.closed import spread_over
-from saver.engine.kernel.earning import pace
+from saver.engine.kernel.earning import likely_mean, pace
 from saver.engine.kernel.following import comes_first, pick, rate, rate_all
 from saver.engine.kernel.forms import DAG, TREE, WEIGHT
-from saver.engine.kernel.memory import CONSTRAINT, COUNT, SQUARES
+from saver.engine.kernel.memory import COUNT, SQUARES
 
 
 @inlined
@@ -122,9 +122,7 @@ def plan_one(scene: Any, rules: Any, run: Any, b: Any) -> None:
     for a in range(A):
         p = only * A + a
         w[a] = scene.pairs[p, WEIGHT] * scene.pairs[p, WEIGHT] * run.variance[only, a]
-        mean[a] = run.seen[p, CONSTRAINT] if run.seen[p, COUNT] > 0.0 else rules.floor
-        if rules.known_constraint.size:
-            mean[a] = rules.known_constraint[only, a]
+        mean[a] = likely_mean(rules, run.seen, p)
     paced = pace(rules, run, rules.episodes - run.now.done)
     row = one_row(w, mean, scene.nodes.available[only], rules.required, paced)
     for s in range(b.shape[0]):
