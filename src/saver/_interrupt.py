@@ -1,13 +1,18 @@
-"""Ctrl-C while the command `saver` is still being imported ends it at once, without a traceback.
+"""Ctrl-C: where it ends the command at once, and where it waits.
 
-It is imported before everything else. Other programs that import the package are left alone.
+While the command `saver` is still being imported it ends it without a traceback: this file is imported before
+everything else. Other programs that import the package are left alone.
 """
 
 from __future__ import annotations
 
 import signal
 import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 
 def is_command(argv: list[str], asked: list[str]) -> bool:
@@ -19,9 +24,50 @@ def is_command(argv: list[str], asked: list[str]) -> bool:
 def release() -> None:
     """From here on Ctrl-C is a KeyboardInterrupt again."""
     if _held:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, _interrupt)
 
 
+def _interrupt(number: int, frame: Any) -> None:
+    _presses.append(number)
+    signal.default_int_handler(number, frame)
+
+
+def pressed() -> bool:
+    """Whether the command was interrupted: the exception is lost if it comes in a callback from C."""
+    return bool(_presses)
+
+
+@contextmanager
+def postponed(stop: Callable[[], None]) -> Iterator[None]:
+    """Ctrl-C in the block calls `stop`, and is raised when the block has ended; a second one at once.
+
+    A KeyboardInterrupt anywhere in the middle may leave locks taken and threads running in compiled code.
+    """
+    usual = signal.default_int_handler
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGINT) is not usual
+    ):
+        yield
+        return
+    waits = False
+
+    def note(number: int, frame: Any) -> None:
+        nonlocal waits
+        waits = True
+        signal.signal(signal.SIGINT, usual)
+        stop()
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    if waits:
+        raise KeyboardInterrupt
+
+
+_presses: list[int] = []
 _held = is_command(sys.argv, sys.orig_argv) and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 if _held:
     signal.signal(signal.SIGINT, signal.SIG_DFL)

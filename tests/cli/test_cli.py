@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import saver
-from saver._interrupt import is_command
+from saver._interrupt import is_command, postponed
 from saver.cli import show
 
 pytestmark = pytest.mark.slow
@@ -292,3 +292,21 @@ def test_a_folder_that_cannot_be_written_is_said_before_anything_runs(tmp_path):
     done = command("reproduce", "--full", "--out", "file/below", cwd=tmp_path)
     assert done.returncode == 2
     assert "cannot write to file/below" in done.stderr
+
+
+def test_an_interrupt_is_raised_when_the_work_has_ended():
+    done = []
+
+    def work(presses):
+        with postponed(lambda: done.append("stop")):
+            for press in range(presses):
+                signal.raise_signal(signal.SIGINT)
+                done.append(press)
+
+    with pytest.raises(KeyboardInterrupt):
+        work(1)
+    assert done == ["stop", 0]
+    with pytest.raises(KeyboardInterrupt):
+        work(3)
+    assert done == ["stop", 0, "stop", 0]  # who presses twice means it
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -46,13 +46,19 @@ def _run(arguments: list[str]) -> int:  # noqa: PLR0911  (one for each kind of e
     except MemoryError as error:
         return _say(f"not enough memory: {error or 'give fewer runs or episodes'}")
     except (KeyboardInterrupt, typer.Abort):
-        _say("stopped; what is complete is kept, and the same command goes on from there")
-        return STOPPED
+        return _stopped()
     except Exception as bug:
+        if _interrupt.pressed():
+            return _stopped()
         if os.environ.get("SAVER_DEBUG"):
             raise
         _say(f"a bug: {type(bug).__name__}: {bug}; SAVER_DEBUG=1 shows where")
         return BUG
+
+
+def _stopped() -> int:
+    _say("stopped; what is complete is kept, and the same command goes on from there")
+    return STOPPED
 
 
 def _say(text: str) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from saver._interrupt import postponed
 from saver._jit import cache_folder
 from saver._types import Floats, Ints
 from saver.collect import Collector, Setup
@@ -186,7 +187,9 @@ def run_compiled(
     stop, finished = np.zeros(1, dtype=np.int64), queue.SimpleQueue[int]()
     size = max(1, min(setting.batch, -(-runs // threads)))
     turns = iter([range(first, min(first + size, runs)) for first in range(0, runs, size)])
-    prepare(setting, checkpoints)
+
+    def halt() -> None:
+        stop[0] = 1
 
     def work() -> None:
         try:
@@ -199,10 +202,11 @@ def run_compiled(
                 worker.play(rows, out, worst[block])
                 finished.put(len(rows))
         except BaseException:
-            stop[0] = 1
+            halt()
             raise
 
-    with ThreadPoolExecutor(min(threads, runs)) as pool:
+    with postponed(halt), ThreadPoolExecutor(min(threads, runs)) as pool:
+        prepare(setting, checkpoints)
         futures = [pool.submit(work) for _ in range(min(threads, runs))]
         try:
             pending = set(futures)
@@ -211,7 +215,7 @@ def run_compiled(
                 while not finished.empty():
                     tick(finished.get())
         except BaseException:
-            stop[0] = 1
+            halt()
             raise
     for future in futures:
         future.result()
