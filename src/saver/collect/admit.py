@@ -9,7 +9,7 @@ import numpy as np
 
 from saver._types import Floats
 from saver.collect.apply import chances, is_weighted
-from saver.collect.events import Abandoned, Learned, Told
+from saver.collect.events import Abandoned, Cancelled, Learned, Told
 from saver.collect.setup import Setup
 from saver.collect.state import State
 from saver.collect.trial import Trial
@@ -23,28 +23,40 @@ CLOSE = 1e-9  # of two propensities
 
 def may_ask(setup: Setup, state: State) -> None:
     """Refuse one trial too many."""
-    if state.asked >= setup.episodes:
+    if state.spent >= setup.episodes:
         raise CampaignEnded(
             f"all {setup.episodes} episodes have been asked for; start a campaign with more episodes"
         )
 
 
-def told(setup: Setup, state: State, trial: Trial | int, episode: Any, *columns: Any) -> Told:
+def told(setup: Setup, state: State, trial: Trial | int, complete: bool, episode: Any, *columns: Any) -> Told:
     """What happened in a trial: an `Episode`, or states, actions, rewards and constraints."""
+    checks.flag("complete", complete)
     found = find(state, trial)
     seen = _episode(setup, "the episode", episode, columns)
     likely = chances(found, seen)
     _check_actions(setup, found, seen, likely)
     _check_propensities(found, seen, likely)
-    if is_weighted(setup, found):
+    if not complete:
+        _check_cut(setup, seen)
+    elif is_weighted(setup, found):
         mdp, target = setup.problem.mdp, setup.problem.target
         importance_return(mdp, target, seen.states, seen.actions, seen.rewards, likely)
-    return Told(found.number, seen)
+    return Told(found.number, seen, complete)
 
 
-def abandoned(state: State, trial: Trial | int) -> Abandoned:
+def abandoned(state: State, trial: Trial | int, ran: bool | None) -> Abandoned:
     """A trial of which nothing will be told."""
-    return Abandoned(find(state, trial, "abandoned already").number)
+    if ran not in (None, True):
+        raise InvalidData(
+            f"ran is {ran!r}; it must be True, or None where nobody knows; cancel a trial that never started"
+        )
+    return Abandoned(find(state, trial, "abandoned already").number, ran is True)
+
+
+def cancelled(state: State, trial: Trial | int) -> Cancelled:
+    """A trial that never started."""
+    return Cancelled(find(state, trial, "abandoned; what may have run cannot be cancelled").number)
 
 
 def learned(setup: Setup, history: Any) -> Learned:
@@ -72,6 +84,8 @@ def find(state: State, trial: Trial | int, lost: str = "abandoned; what came of 
         raise InvalidData(f"trial {number} was never asked; {state.asked} were")
     if number in state.abandoned:
         raise InvalidData(f"trial {number} was {lost}")
+    if number in state.cancelled:
+        raise InvalidData(f"trial {number} was cancelled; nothing can come of it")
     if number not in state.out:
         raise InvalidData(f"trial {number} was told already; tell each trial once")
     found = state.out[number]
@@ -104,6 +118,14 @@ def _check_bounds(setup: Setup, constraints: Floats) -> None:
         raise InvalidData(
             f"constraints[{outside[0]}] is {checks.show(constraints[outside[0]])}, outside the declared "
             f"bounds [{low:g}, {high:g}]; correct the value or declare wider bounds"
+        )
+
+
+def _check_cut(setup: Setup, episode: Episode) -> None:
+    """Refuse what cannot have gone on."""
+    if len(episode) == len(setup.problem.mdp.layers):
+        raise InvalidData(
+            f"the episode has {len(episode)} steps, all that it can have; tell it without complete=False"
         )
 
 

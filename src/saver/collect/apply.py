@@ -7,7 +7,18 @@ from typing import Any
 import numpy as np
 
 from saver._types import Floats
-from saver.collect.events import BASELINE, EXPLORE, PLAN, Abandoned, Asked, Event, Learned, Plan, Told
+from saver.collect.events import (
+    BASELINE,
+    EXPLORE,
+    PLAN,
+    Abandoned,
+    Asked,
+    Cancelled,
+    Event,
+    Learned,
+    Plan,
+    Told,
+)
 from saver.collect.setup import Setup
 from saver.collect.state import State, outstanding
 from saver.collect.trial import Trial
@@ -24,6 +35,8 @@ def apply(setup: Setup, state: State, event: Event) -> State:
         _told(setup, state, event)
     elif isinstance(event, Abandoned):
         _abandoned(setup, state, event)
+    elif isinstance(event, Cancelled):
+        _cancelled(setup, state, event)
     else:
         _learned(setup, state, event)
     return state
@@ -37,34 +50,45 @@ def _asked(setup: Setup, state: State, event: Asked) -> None:
     follows = policy_of(setup, state, event.policy, event.by_step)
     state.asked, state.stream = event.number, event.stream
     state.explored += event.kind == "explore"
-    state.out[event.number] = Trial(event.number, event.kind, follows, event.draws)
+    state.out[event.number] = trial = Trial(event.number, event.kind, follows, event.draws)
     if state.outstanding is not None:
         state.outstanding.add(event.number, event.kind, setup.stage.play(follows))
+    play = setup.promised(trial)
     for name, ledger in setup.ledgers.items():
-        ledger.ask(state.books[name], event.number, event.tickets[name])
+        ledger.ask(state.books[name], event.number, event.tickets[name], play)
 
 
 def _told(setup: Setup, state: State, event: Told) -> None:
     play = outstanding(setup, state).take(event.number)
     trial, episode = state.out.pop(event.number), event.episode
     learned = trial.kind != "baseline" or setup.collector.learn_from_baseline
-    if learned:
+    if learned and (event.complete or setup.counts_parts):
         weighted = chances(trial, episode) if is_weighted(setup, trial) else None
         take(setup.problem.mdp, setup.problem.target, state.sums, episode, weighted)
+    if learned:
         state.constraints.extend(episode.states, episode.actions, episode.constraints)
     nodes = setup.stage.grid.slot[np.arange(len(episode)), episode.states]
     np.add.at(state.counts[trial.kind], (nodes, episode.actions), 1.0)
     state.told[trial.kind] += 1
     for name, ledger in setup.ledgers.items():
-        ledger.tell(state.books[name], event.number, play, episode if learned else None)
+        ledger.tell(state.books[name], event.number, play, episode if learned else None, event.complete)
 
 
 def _abandoned(setup: Setup, state: State, event: Abandoned) -> None:
-    outstanding(setup, state).take(event.number)
+    play = outstanding(setup, state).take(event.number)
     del state.out[event.number]
     state.abandoned.add(event.number)
     for name, ledger in setup.ledgers.items():
-        ledger.abandon(state.books[name], event.number)
+        ledger.abandon(state.books[name], event.number, play, event.ran)
+
+
+def _cancelled(setup: Setup, state: State, event: Cancelled) -> None:
+    outstanding(setup, state).take(event.number)
+    trial = state.out.pop(event.number)
+    state.cancelled.add(event.number)
+    state.explored -= trial.kind == "explore"
+    for name, ledger in setup.ledgers.items():
+        ledger.cancel(state.books[name], event.number)
 
 
 def _learned(setup: Setup, state: State, event: Learned) -> None:

@@ -24,6 +24,7 @@ from saver.collect.trial import Trial
 from saver.errors import InvalidData, InvalidProblem
 from saver.estimate import Estimate
 from saver.estimate.log import estimate
+from saver.problem import checks
 from saver.problem.episode import Episode
 from saver.problem.statement import Problem
 
@@ -88,6 +89,10 @@ class Campaign:
     Threads may share a campaign. A design of one's own must not use the campaign's random numbers. With
     `keep="episodes"` everything that happened is kept, as `events`; by default only sums are.
 
+    `losses` declares who chooses what is told, and when: "hostile", somebody who may know all outcomes, or
+    "random", chance, given what was told before. `order` declares which trials can have run: "any" of those
+    that are out, or with "asked" none without those that were asked before it.
+
     For a bandit:
 
         campaign = Campaign(problem, "saver", episodes=1000)
@@ -106,10 +111,11 @@ class Campaign:
         history: Iterable[Episode] | None = None,
         seed: int | np.random.SeedSequence = 0,
         keep: str = "moments",
+        losses: str = "hostile",
+        order: str = "any",
     ) -> None:
-        if keep not in KEEP:
-            raise InvalidProblem(f"keep is {keep!r}; it must be one of {', '.join(KEEP)}")
-        setup = Setup(problem, collector, episodes, knowledge)
+        checks.choice("keep", keep, KEEP)
+        setup = Setup(problem, collector, episodes, knowledge, losses, order)
         self._begin(setup, State.begin(setup, seed), [] if keep == "episodes" else None)
         if history is not None:
             self._take(admit.learned(setup, history))
@@ -141,19 +147,26 @@ class Campaign:
         actions: Any = None,
         rewards: Any = None,
         constraints: Any = None,
+        *,
+        complete: bool = True,
     ) -> None:
-        """What happened in a trial: an `Episode`, or its sequences.
+        """What happened in a trial: an `Episode`, or its sequences; complete=False: until it was cut off.
 
         An impossible episode is refused and changes nothing.
         """
         columns = (actions, rewards, constraints)
         given = () if all(column is None for column in columns) else columns
-        self._take(admit.told(self._setup, self._state, trial, states, *given))
+        self._take(admit.told(self._setup, self._state, trial, complete, states, *given))
 
     @alone
-    def abandon(self, trial: Trial | int) -> None:
-        """Abandon a trial: it may have run or not, and nothing will be told of it."""
-        self._take(admit.abandoned(self._state, trial))
+    def abandon(self, trial: Trial | int, ran: bool | None = None) -> None:
+        """Nothing will be told of a trial. It may have run or not; ran=True: it did."""
+        self._take(admit.abandoned(self._state, trial, ran))
+
+    @alone
+    def cancel(self, trial: Trial | int) -> None:
+        """A trial has never started, and never will: another may be asked for in its place."""
+        self._take(admit.cancelled(self._state, trial))
 
     # -- answers -----------------------------------------------------------------------------------------
 
@@ -228,7 +241,7 @@ class Campaign:
         return (
             f"Campaign(design {name}, ledger {self.collector.ledger}: {sum(state.told.values())} told of "
             f"{self.episodes} episodes, {state.told['baseline']} of them baseline, {len(state.out)} out, "
-            f"{len(state.abandoned)} abandoned)"
+            f"{len(state.abandoned)} abandoned, {len(state.cancelled)} cancelled)"
         )
 
     # -- plain data --------------------------------------------------------------------------------------

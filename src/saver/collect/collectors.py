@@ -69,7 +69,7 @@ class Collector:
 
     def __post_init__(self) -> None:
         if not callable(self.design):
-            _one_of("design", self.design, DESIGNS)
+            checks.choice("design", self.design, DESIGNS)
         for name, known in (
             ("explore", EXPLORATIONS),
             ("ledger", (*LEDGERS, "none")),
@@ -79,16 +79,15 @@ class Collector:
             ("estimate", ESTIMATORS),
             ("side_information", SIDE_INFORMATION),
         ):
-            _one_of(name, getattr(self, name), known)
+            checks.choice(name, getattr(self, name), known)
         if not isinstance(self.knows, tuple):
             raise InvalidProblem(f"knows is {self.knows!r}; it must be a tuple such as ('variance',)")
         for item in self.knows:
-            _one_of("knows", item, KNOWLEDGE)
+            checks.choice("knows", item, KNOWLEDGE)
         if self.design == "sepec":
             self._check_sepec()
         for name in ("learn_from_baseline", "explore_by_clock"):
-            if not isinstance(getattr(self, name), bool):
-                raise InvalidProblem(f"{name} is {getattr(self, name)!r}; it must be True or False")
+            checks.flag(name, getattr(self, name))
         self._check_gate()
         for name in ("replan", "bonus", "caution"):
             object.__setattr__(self, name, checks.number(name, getattr(self, name)))
@@ -138,11 +137,6 @@ class Collector:
         if not callable(self.design):
             return dict(pack(self))
         return {**pack(dataclasses.replace(self, design="target")), "design": OWN}
-
-
-def _one_of(name: str, value: Any, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise InvalidProblem(f"{name} is {value!r}; it must be one of {', '.join(known)}")
 
 
 UNSAFE: dict[str, Any] = {"ledger": "none", "gate": "none"}

@@ -17,6 +17,7 @@ from saver.collect.planning import UNNEEDED, next_plan
 from saver.collect.setup import USED, Setup
 from saver.collect.state import DESIGNED, KINDS, State, outstanding, set_words, words
 from saver.collect.tracker import follow_design
+from saver.collect.trial import Trial
 from saver.design.flows import richest
 from saver.safety import GATES
 from saver.safety.policies import Policy
@@ -47,11 +48,10 @@ def decide(setup: Setup, state: State) -> Asked:
     if not follows.sure:
         set_words(setup.stream.bit_generator, state.stream)
         draws, stream = setup.stream.random(setup.problem.mdp.horizon), words(setup.stream.bit_generator)
-    baseline = candidate.kind == "baseline"
-    counted = draws if setup.collector.certified and not baseline else None
-    play = setup.stage.promised(follows, counted, setup.baseline_play)
+    trial = Trial(state.asked + 1, candidate.kind, follows, draws)
+    play, baseline = setup.promised(trial), trial.kind == "baseline"
     return Asked(
-        state.asked + 1,
+        trial.number,
         *candidate,
         draws=draws,
         plan=made,
@@ -126,8 +126,10 @@ def pace(setup: Setup, state: State) -> float:
     """What the design should earn: as required, or as the ledger can afford."""
     if not setup.designer.paced or setup.used is None:
         return setup.problem.required
-    designed = sum(state.told[kind] for kind in KINDS if kind != "baseline")
-    return setup.used.pace(state.books[USED], designed, state.told["baseline"], setup.episodes - state.asked)
+    out = [trial.kind == "baseline" for trial in state.out.values()]
+    baseline = state.told["baseline"] + sum(out)
+    designed = sum(state.told.values()) + len(out) - baseline
+    return setup.used.pace(state.books[USED], designed, baseline, setup.episodes - state.spent)
 
 
 def statistics(setup: Setup, state: State) -> Statistics:
@@ -166,7 +168,7 @@ def come_first(setup: Setup, state: State, needed: Ints) -> Bools:
     From the middle of the campaign on also those with one sample, which says nothing of their variance:
     without a second one the estimate has no standard error.
     """
-    enough = 1 if 2 * (state.asked + 1) <= setup.episodes else 2
+    enough = 1 if 2 * (state.spent + 1) <= setup.episodes else 2
     seen = state.sums.rewards.counts >= enough
     first: Bools = (needed <= enough) & ~seen & (outstanding(setup, state).expecting == 0)
     return first

@@ -66,16 +66,26 @@ class Asked:
 @portable("told")
 @dataclass(frozen=True, eq=False)
 class Told:
-    """What came of a trial."""
+    """What came of a trial; of one that is not complete, until it was cut off."""
 
     number: int
     episode: Episode
+    complete: bool = True
 
 
 @portable("abandoned")
 @dataclass(frozen=True, eq=False)
 class Abandoned:
-    """Nothing will be told of a trial."""
+    """Nothing will be told of a trial, which may have run, or did."""
+
+    number: int
+    ran: bool = False
+
+
+@portable("cancelled")
+@dataclass(frozen=True, eq=False)
+class Cancelled:
+    """A trial has never started."""
 
     number: int
 
@@ -88,4 +98,4 @@ class Learned:
     episodes: tuple[Any, ...]
 
 
-Event = Asked | Told | Abandoned | Learned
+Event = Asked | Told | Abandoned | Cancelled | Learned

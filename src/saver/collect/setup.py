@@ -12,12 +12,13 @@ from saver.collect.belief import believed_variance
 from saver.collect.collectors import Collector, find_collector
 from saver.collect.knowledge import Knowledge
 from saver.collect.planning import Designer
+from saver.collect.trial import Trial
 from saver.design import coverage
 from saver.problem import checks
 from saver.problem.codec import fingerprint
 from saver.problem.moments import Moments
 from saver.problem.statement import Problem
-from saver.safety import LEDGERS, Ledger, Stage, Terms
+from saver.safety import LEDGERS, LOSSES, ORDERS, Ledger, Play, Stage, Terms
 from saver.safety.policies import Policy
 
 USED, PLUGIN = "used", "plugin"  # the ledger behind the gate, and the one that every campaign keeps beside it
@@ -27,11 +28,21 @@ class Setup:
     """A problem, a collector and a number of episodes, with all that can be known before the first."""
 
     def __init__(
-        self, problem: Problem, collector: Collector | str, episodes: int, knowledge: Knowledge | None = None
+        self,
+        problem: Problem,
+        collector: Collector | str,
+        episodes: int,
+        knowledge: Knowledge | None = None,
+        losses: str = "hostile",
+        order: str = "any",
     ) -> None:
         checks.kind("problem", problem, Problem)
         self.problem, self.collector = problem, find_collector(collector)
         self.episodes = checks.whole("episodes", episodes, 1)
+        self.losses, self.order = (
+            checks.choice("losses", losses, LOSSES),
+            checks.choice("order", order, ORDERS),
+        )
         if knowledge is not None:
             checks.kind("knowledge", knowledge, Knowledge)
         self.knowledge = (knowledge or Knowledge()).limited(problem, self.collector.knows)
@@ -44,9 +55,24 @@ class Setup:
         self.stream = np.random.Generator(np.random.PCG64(0))  # set to a state before every use
 
     def _ledgers(self) -> dict[str, Ledger]:
-        terms = Terms(self.problem, self.episodes, self.stage)
+        teaches = self.collector.learn_from_baseline
+        terms = Terms(self.problem, self.episodes, self.stage, self.losses, self.order, teaches)
         kinds = {PLUGIN: "plugin", USED: self.collector.ledger}
         return {name: LEDGERS[kind](terms) for name, kind in kinds.items() if kind != "none"}
+
+    def promised(self, trial: Trial) -> Play:
+        """What the promise counts a trial as."""
+        counted = trial.draws if self.collector.certified and trial.kind != "baseline" else None
+        return self.stage.promised(trial.follows, counted, self.baseline_play)
+
+    @property
+    def counts_parts(self) -> bool:
+        """Whether the estimate counts an episode that was cut off, until then.
+
+        Its steps are fair samples if the cut did not depend on what was not seen. A return is not, without
+        its end.
+        """
+        return self.losses == "random" and self.collector.estimate != "importance"
 
     @property
     def used(self) -> Ledger | None:

@@ -20,7 +20,7 @@ from saver.problem.codec import pack, unpack
 from saver.problem.statement import Problem
 from saver.safety.policies import Policy
 
-FORMAT = 3
+FORMAT = 4
 BROKEN = (KeyError, TypeError, AttributeError, ValueError, IndexError, AssertionError, zlib.error)
 
 
@@ -31,6 +31,7 @@ def dump(setup: Setup, state: State, events: list[Any] | None = None) -> dict[st
         "format": FORMAT,
         "fingerprint": setup.fingerprint,
         "episodes": setup.episodes,
+        "feedback": [setup.losses, setup.order],
         "knowledge": {name: pack(getattr(known, name), small=True) for name in setup.collector.knows},
         "state": pack(dataclasses.replace(state, out={}), small=True),
         "out": _dump_out(list(state.out.values())),
@@ -58,7 +59,9 @@ def load(
             raise InvalidData("the state was changed or damaged since it was taken; restore an earlier one")
         if plain["fingerprint"] != fingerprint_of(problem, collector):
             raise InvalidData("the state is of another problem or collector; restore it with those")
-        setup = Setup(problem, collector, plain["episodes"], _knowledge(plain["knowledge"]))
+        setup = Setup(
+            problem, collector, plain["episodes"], _knowledge(plain["knowledge"]), *plain["feedback"]
+        )
         state = unpack(plain["state"])
         state.out = _load_out(setup, plain["out"])
         events = None if plain["events"] is None else [unpack(event) for event in plain["events"]]

@@ -38,6 +38,7 @@ class State:
         exploration: the policy to explore by, where it had to be computed, [n, A].
         out: the trials that are out.
         abandoned: the numbers of trials that were abandoned.
+        cancelled: the numbers of trials that never started.
     """
 
     stream: tuple[int, ...]
@@ -52,8 +53,14 @@ class State:
     exploration: Any = None
     out: dict[int, Trial] = field(default_factory=dict)
     abandoned: set[int] = field(default_factory=set)
+    cancelled: set[int] = field(default_factory=set)
     outstanding: Any = field(default=None, init=False)  # sums over `out`: made when needed, never written
     needed: Any = field(default=None, init=False)  # a plan with what comes first under it, likewise
+
+    @property
+    def spent(self) -> int:
+        """How many of the campaign's episodes were given out."""
+        return self.asked - len(self.cancelled)
 
     @classmethod
     def begin(cls, setup: Setup, seed: int | np.random.SeedSequence = 0) -> State:

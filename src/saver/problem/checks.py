@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -122,6 +122,19 @@ def whole(name: str, value: Any, low: int, high: int = 10**9) -> int:
     if result > high:
         raise InvalidProblem(f"{name} is {result}; it must be at most {high}")
     return result
+
+
+def choice(name: str, value: Any, known: Iterable[str]) -> str:
+    """One of some words."""
+    if not isinstance(value, str) or value not in known:
+        raise InvalidProblem(f"{name} is {value!r}; it must be one of {', '.join(known)}")
+    return value
+
+
+def flag(name: str, value: Any) -> None:
+    """Yes or no."""
+    if not isinstance(value, bool):
+        raise InvalidProblem(f"{name} is {value!r}; it must be True or False")
 
 
 def kind(name: str, value: Any, wanted: type) -> None:

@@ -1,8 +1,8 @@
 """Safety: boundaries, ledgers of what was earned, gates that decide what may be played."""
 
 from saver.safety.gates import GATES
-from saver.safety.ledger import Book, Ledger, Terms, Ticket
+from saver.safety.ledger import LOSSES, ORDERS, Book, Ledger, Terms, Ticket
 from saver.safety.plays import Play, Stage
 from saver.safety.registry import LEDGERS
 
-__all__ = ["GATES", "LEDGERS", "Book", "Ledger", "Play", "Stage", "Terms", "Ticket"]
+__all__ = ["GATES", "LEDGERS", "LOSSES", "ORDERS", "Book", "Ledger", "Play", "Stage", "Terms", "Ticket"]

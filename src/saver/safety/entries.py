@@ -1,14 +1,15 @@
-"""What the certified ledger writes down: tickets, lines in order of asking, and its book."""
+"""What the certified ledger writes down: tickets, lines in order of asking, sums, and its book."""
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from typing import Any
 
 from saver.problem.codec import portable
 from saver.safety.ledger import Book, Ticket
 
-OUT, TOLD, LOST = "out", "told", "lost"
+OUT, TOLD, CUT, LOST, CANCELLED = "out", "told", "cut", "lost", "cancelled"
 
 
 @portable("certified-ticket")
@@ -40,24 +41,90 @@ class CertifiedTicket(Ticket):
 @portable("line")
 @dataclass(eq=False)
 class Line:
-    """A designed trial in order of asking, from its ticket to what came of it."""
+    """A trial in order of asking, from its ticket to what came of it."""
 
-    order: int
-    low: float
-    proxy: float
-    longest: float
-    v: float
-    centre: float
-    strays: float
-    box: int  # which of the book's midpoints it was asked with
-    status: str = OUT  # then TOLD or LOST
+    ticket: Any
+    order: int  # among designed trials; of a baseline trial, that of the last one before it
+    pairs: Any  # where it may go, s * A + a
+    weights: Any  # discounted visits expected there
+    visits: Any  # the same without discount
+    sure: bool  # it goes one way only
+    low: float = 0.0  # the largest lower value so far
+    box: int = 0  # which of the book's midpoints it was asked with
+    status: str = OUT  # then TOLD, CUT, LOST or CANCELLED
+    episode: Any = None  # what the box learns
     gained: float = 0.0  # sum discount^t C
-    length: float = 0.0  # sum discount^t
-    hides: float = 0.0  # what may be hidden, if it is lost
+    proxy: float = 0.0  # scale^2 sum discount^2t over the steps seen
+    length: float = 0.0  # sum discount^t over them
     x: float = 0.0
-    pairs: Any = None  # where it may have been, s * A + a
-    expected: Any = None  # discounted visits there
+    been: Any = None  # discounted visits to `pairs`
+
+    @property
+    def designed(self) -> bool:
+        """Whether it counts as what it earned."""
+        return not self.ticket.baseline
+
+
+@portable("gone")
+@dataclass(eq=False)
+class Gone:
+    """Lost trials of one policy: how many of them ran for sure, and how many may have."""
+
+    pairs: Any
+    weights: Any
+    low: float = 0.0  # the largest lower value so far
+    ran: int = 0
+    may: int = 0
+
+
+@portable("tally")
+@dataclass(eq=False)
+class Tally:
+    """Sums over trials, [S, A] where it says by pair.
+
+    Attributes:
+        seen: constraints, by pair.
+        awaited: visits expected of trials whose way was not known before, by pair.
+        walked: how many of these were seen, by pair.
+        missed: visits of hidden trials whose way is known, by pair.
+        most: visits that the other hidden trials can have made, by pair.
+        gained, proxy, length: over the steps seen of designed trials.
+        expected, realised: discounted visits, for the paths; by pair, None where there is one.
+        unseen: discounted visits after the cut of trials that go one way, or expected of the others, by pair.
+        sum_x, sum_v: of X and its proxy, and `strays` of those that have no X.
+        whole, cut: designed trials that are hidden, all of them or from some step on.
+        whole_proxy, cut_proxy, rest_proxy: of these, and of the steps after the cut.
+        hides: what these steps may have earned, where observations are bounded.
+        cancelled: the proxy of trials that never ran.
+        last: the place of the last hidden one.
+    """
+
+    seen: Any
+    awaited: Any = None
+    walked: Any = None
+    missed: Any = None
+    most: Any = None
+    gained: float = 0.0
+    proxy: float = 0.0
+    length: float = 0.0
+    expected: Any = None
     realised: Any = None
+    unseen: Any = None
+    sum_x: float = 0.0
+    sum_v: float = 0.0
+    strays: float = 0.0
+    whole: int = 0
+    cut: int = 0
+    whole_proxy: float = 0.0
+    cut_proxy: float = 0.0
+    rest_proxy: float = 0.0
+    hides: float = 0.0
+    cancelled: float = 0.0
+    last: int = 0
+
+    def copy(self) -> Tally:
+        """The same, to be changed alone."""
+        return copy.deepcopy(self)
 
 
 @portable("certified-book")
@@ -66,38 +133,29 @@ class CertifiedBook(Book):
     """The sums of the argument, and the trials that they do not hold yet.
 
     Attributes:
-        seen: constraints told before the first gap, for the box.
-        next_seen: the first trial that `seen` does not hold.
-        early: episodes told after a gap.
-        sealed: the first abandoned trial, 0 for none: the box learns from earlier ones only.
-        boxes: midpoints, [S, A], by number: those that lines were asked with, and the latest.
-        lines: designed trials from the first gap on.
+        first: over the trials before the first that is out.
+        every: over all that are not out, where some of these are not in `first`, else None.
+        lines: trials from the first that is out on.
+        boxes: midpoints, [S, A], by number: those that trials out were asked with, and the latest.
         ordered: designed trials asked.
-        bound: of what the designed trials before the first gap are worth.
-        gained, proxy, length, hidden: over these, for the noise.
-        expected, realised: discounted visits, [S, A], for the paths; None where there is one.
-        sum_x, sum_v: of X and its proxy.
+        newest: the last trial asked.
+        started: the last trial that is known to have started.
+        bound: of what the told designed trials are worth.
+        gone: lost designed trials, by what they were to play.
         last_proxy, last_longest, last_low: of the last designed trial asked.
     """
 
-    seen: Any = None
-    next_seen: int = 1
-    early: dict[int, Any] = field(default_factory=dict)
-    sealed: int = 0
-    boxes: dict[int, Any] = field(default_factory=dict)
+    first: Any = None
+    every: Any = None
     lines: dict[int, Any] = field(default_factory=dict)
+    boxes: dict[int, Any] = field(default_factory=dict)
     ordered: int = 0
+    newest: int = 0
+    started: int = 0
     bound: float = 0.0
-    gained: float = 0.0
-    proxy: float = 0.0
-    length: float = 0.0
-    hidden: float = 0.0
-    expected: Any = None
-    realised: Any = None
-    sum_x: float = 0.0
-    sum_v: float = 0.0
+    gone: list[Any] = field(default_factory=list)
     last_proxy: float = 0.0
     last_longest: float = 0.0
     last_low: float = 0.0
 
-    now: Any = field(default=None, init=False)  # the box, from `seen`: made when needed, never written
+    now: Any = field(default=None, init=False)  # the box: made when needed, never written

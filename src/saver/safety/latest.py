@@ -34,7 +34,9 @@ class Latest(Paper):
         shape = (self.problem.mdp.states, self.problem.mdp.actions)
         return LatestBook(constraints=Moments.empty(shape), visited=np.zeros(shape))
 
-    def tell(self, book: Any, number: int, play: Play, episode: Episode | None) -> None:
+    def tell(
+        self, book: Any, number: int, play: Play, episode: Episode | None, complete: bool = True
+    ) -> None:
         """Accumulate the expected visits of a designed episode."""
         ticket = self.close(book, number)
         if episode is not None:

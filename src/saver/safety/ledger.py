@@ -22,6 +22,9 @@ from saver.problem.episode import Episode
 from saver.problem.statement import Problem
 from saver.safety.plays import Play, Stage
 
+LOSSES = ("hostile", "random")  # who chooses what is told: somebody who may know the outcomes, or chance
+ORDERS = ("any", "asked")  # in which trials start
+
 
 class Terms(NamedTuple):
     """What a ledger is made for."""
@@ -29,6 +32,9 @@ class Terms(NamedTuple):
     problem: Problem
     episodes: int
     stage: Stage
+    losses: str = "hostile"
+    order: str = "any"
+    baseline_teaches: bool = True
 
 
 @portable("ticket")
@@ -70,6 +76,7 @@ class Ledger(ABC):
 
     def __init__(self, terms: Terms) -> None:
         self.problem, self.episodes, self.stage = terms.problem, terms.episodes, terms.stage
+        self.losses, self.order = terms.losses, terms.order
 
     @property
     def required(self) -> float:
@@ -121,7 +128,7 @@ class Ledger(ABC):
         """What a trial worth at least `low` may cost while nobody knows whether it ran."""
         return min(0.0, low - self.required)
 
-    def ask(self, book: Any, number: int, ticket: Any) -> None:
+    def ask(self, book: Any, number: int, ticket: Any, play: Play) -> None:
         """A trial goes out."""
         book.out[number] = ticket
 
@@ -130,7 +137,9 @@ class Ledger(ABC):
         return
 
     @abstractmethod
-    def tell(self, book: Any, number: int, play: Play, episode: Episode | None) -> None:
+    def tell(
+        self, book: Any, number: int, play: Play, episode: Episode | None, complete: bool = True
+    ) -> None:
         """A trial came back; `episode` is None where nothing is to be learned from it."""
 
     def close(self, book: Any, number: int) -> Any:
@@ -142,9 +151,19 @@ class Ledger(ABC):
             book.designed_told += 1
         return ticket
 
-    def abandon(self, book: Any, number: int) -> None:
-        """Nothing will be told of a trial, which may have run or not."""
-        book.lost += book.out.pop(number).cost
+    def abandon(self, book: Any, number: int, play: Play, ran: bool) -> None:
+        """Nothing will be told of a trial, which may have run, or did."""
+        ticket = book.out.pop(number)
+        if not ran:
+            book.lost += ticket.cost
+        elif ticket.baseline:
+            book.lost += self.credit
+        else:
+            book.lost += self.floor_value(play) - self.required
+
+    def cancel(self, book: Any, number: int) -> None:
+        """A trial has never started, and never will."""
+        del book.out[number]
 
     @abstractmethod
     def earned(self, book: Any) -> float:
@@ -152,6 +171,13 @@ class Ledger(ABC):
 
     def budget(self, book: Any) -> float:
         """The believed budget."""
+        return self.settled(book) + float(sum(ticket.cost for ticket in book.out.values()))
+
+    def spendable(self, book: Any) -> float:
+        """The believed budget if one more trial runs."""
+        return self.budget(book)
+
+    def settled(self, book: Any) -> float:
+        """The part of the trials that are not out."""
         safe = book.baseline_told * self.credit
-        spent = self.earned(book) - book.designed_told * self.required
-        return float(safe + spent + book.lost + sum(ticket.cost for ticket in book.out.values()))
+        return float(safe + self.earned(book) - book.designed_told * self.required + book.lost)

@@ -47,7 +47,9 @@ class Paper(Ledger):
         """Means learn from anything."""
         book.constraints.extend(episode.states, episode.actions, episode.constraints)
 
-    def tell(self, book: Any, number: int, play: Play, episode: Episode | None) -> None:
+    def tell(
+        self, book: Any, number: int, play: Play, episode: Episode | None, complete: bool = True
+    ) -> None:
         """Add the lower value of a designed episode, which its own observations have moved already."""
         ticket = self.close(book, number)
         if episode is not None:

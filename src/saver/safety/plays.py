@@ -23,6 +23,7 @@ class Play(NamedTuple):
     behaviour: Floats  # [nodes, A]
     flow: Floats  # P(node, action), [nodes, A]
     weights: Floats  # expected discounted visits, [S, A]
+    visits: Floats  # the same without discount
     noise: float  # sum of discount^2t over the steps that can happen
     longest: float  # sum of discount^t over them
     sure: bool  # it goes one way only
@@ -67,10 +68,11 @@ class Stage:
         mass = np.zeros(len(b))
         forward(self.nodes, b, nothing, mass, np.zeros(nothing.shape))
         flow = mass[:, None] * b
-        D = self.grid.by_state(self._factors[:, None] * flow)
+        visits = self.grid.by_state(flow)
+        D = visits if self.mdp.discount == 1.0 else self.grid.by_state(self._factors[:, None] * flow)
         gammas = self.mdp.discount ** np.flatnonzero(np.bincount(self.nodes.step, mass) > 0)
         sure = bool(np.all((flow == 0.0) | (flow == 1.0)))
-        return Play(b, flow, D, float(np.sum(gammas**2)), float(np.sum(gammas)), sure)
+        return Play(b, flow, D, visits, float(np.sum(gammas**2)), float(np.sum(gammas)), sure)
 
     def widest(self, play: Play, h: Floats) -> float:
         """The largest sum_t discount^t h(s_t,a_t) of any way that b can go."""
@@ -88,7 +90,19 @@ class Stage:
         play = self.play(policy)
         if draws is None or not self.deterministic or play.goes_as(baseline):
             return play
-        return self.evaluate(policy.drawn(draws))
+        return self.play(policy.drawn(draws))
+
+    @cached_property
+    def most(self) -> Floats:
+        """How often an episode can be in a state, [S, 1]: in every step, or in every second one."""
+        found = np.ones((self.mdp.states, 1))
+        loops = self.mdp.transitions.tocoo()
+        stays = np.zeros(self.mdp.states, dtype=bool)
+        stays[loops.col[loops.row // self.mdp.actions == loops.col]] = True
+        for s in np.unique(self.nodes.state):
+            steps = self.nodes.step[self.nodes.state == s]
+            found[s] = len(steps) if stays[s] else min(len(steps), (steps[-1] - steps[0]) // 2 + 1)
+        return found
 
     @cached_property
     def deterministic(self) -> bool:

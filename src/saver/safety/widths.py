@@ -11,7 +11,8 @@ from saver._jit import jit
 from saver._types import Floats, Ints
 from saver.problem.promise import Bounded
 from saver.problem.statement import Problem
-from saver.safety.boundaries import mixture_two_sided
+from saver.safety.boundaries import mixture, mixture_two_sided
+from saver.safety.hidden import EIGHT, log_sets, unseen
 from saver.safety.noise import Rule, least
 
 FEW, MORE = 4.0, 64.0  # samples; a few say nothing of a coin
@@ -47,7 +48,7 @@ class Box:
 
     def __init__(self, problem: Problem, episodes: int, level: float, below: bool = False) -> None:
         mdp, promise = problem.mdp, problem.constraint
-        pairs = int(mdp.available[mdp.reachable].sum())
+        self.pairs = pairs = int(mdp.available[mdp.reachable].sum())
         bounded = isinstance(promise, Bounded)
         samples = max(10.0, episodes / pairs)
         if below:
@@ -60,6 +61,12 @@ class Box:
         """Lower and upper ends, [S, A]."""
         lower, upper = np.empty(mean.shape), np.empty(mean.shape)
         all_ends(counts, mean, self.numbers, lower, upper)
+        return lower, upper
+
+    def hiding(self, counts: Ints, mean: Floats, hidden: Floats, log_level: float) -> tuple[Floats, Floats]:
+        """The same where so many more were taken and not told, perhaps because of what they were."""
+        lower, upper = np.empty(mean.shape), np.empty(mean.shape)
+        all_ends_hiding(counts, mean, hidden, self.numbers, log_level, lower, upper)
         return lower, upper
 
 
@@ -89,6 +96,39 @@ def ends(T: float, mean: float, numbers: Any) -> Any:
         w = mixture_two_sided(v, rule.rho, rule.level) / T if v > 0.0 else 0.0
         bottom, top = mean - w, mean + w
     return max(bottom, low) if numbers.below else min(max(bottom, low), high), min(max(top, low), high)
+
+
+@jit
+def ends_hiding(T: float, mean: float, hidden: float, numbers: Any, log_level: float) -> Any:
+    """The interval of a pair with T samples told and some more hidden: bounded ones at their worst."""
+    low, high, rule = numbers.floor, numbers.ceiling, numbers.rule
+    if T <= 0.0 or hidden <= 0.0:
+        return ends(T, mean, numbers)
+    total, n = mean * T, T + hidden
+    if rule.bounded:
+        bottom = least(total + low * hidden, 0.0, n, rule) / n
+        top = low + high - least(low * hidden + (low + high) * T - total, 0.0, n, rule) / n
+    else:
+        lost = unseen(numbers.proxy * hidden, numbers.proxy / EIGHT, log_level - log_sets(n, hidden))
+        w = 0.0
+        if numbers.proxy > 0.0:
+            v = numbers.proxy * n
+            both = mixture_two_sided(v, rule.rho, rule.level)
+            w = mixture(v, rule.rho, rule.level) if numbers.below else both
+        bottom, top = (total - w - lost) / T, (total + w + lost) / T
+    if numbers.below:
+        return max(bottom, low), high
+    return min(max(bottom, low), high), min(max(top, low), high)
+
+
+@jit
+def all_ends_hiding(
+    counts: Any, mean: Any, hidden: Any, numbers: Any, log_level: float, lower: Any, upper: Any
+) -> None:
+    """The whole box."""
+    for s in range(lower.shape[0]):
+        for a in range(lower.shape[1]):
+            lower[s, a], upper[s, a] = ends_hiding(counts[s, a], mean[s, a], hidden[s, a], numbers, log_level)
 
 
 @jit
