@@ -15,25 +15,29 @@ from saver.safety.certified import Certified
 class Kept:
     """Asks, tells and abandons in one book; its numbers and the ledger's are attributes."""
 
-    def __init__(self, problem, episodes, stage=None, kind=Certified):
+    def __init__(self, problem, episodes, stage=None, kind=Certified, **declared):
         stage = stage or Stage(problem.mdp)
-        self.ledger = kind(Terms(problem, episodes, stage))
+        self.ledger = kind(Terms(problem, episodes, stage, **declared))
         self.book = self.ledger.open()
-        self.safe = stage.play(problem.baseline)
+        self.safe, self.plays = stage.play(problem.baseline), {}
 
     def __getattr__(self, name):
         return getattr(self.book if hasattr(self.book, name) else self.ledger, name)
 
     def ask(self, number, play):
         """`play` is None for the baseline."""
-        ticket = self.ledger.freeze(self.book, play or self.safe, play is None)
-        self.ledger.ask(self.book, number, ticket)
+        self.plays[number] = play or self.safe
+        ticket = self.ledger.freeze(self.book, self.plays[number], play is None)
+        self.ledger.ask(self.book, number, ticket, self.plays[number])
 
-    def tell(self, number, play, episode):
-        self.ledger.tell(self.book, number, play or self.safe, episode)
+    def tell(self, number, play, episode, complete=True):
+        self.ledger.tell(self.book, number, play or self.safe, episode, complete)
 
-    def abandon(self, number, play=None):
-        self.ledger.abandon(self.book, number)
+    def abandon(self, number, play=None, ran=False):
+        self.ledger.abandon(self.book, number, play or self.plays[number], ran)
+
+    def cancel(self, number):
+        self.ledger.cancel(self.book, number)
 
     def passes(self, gate, play):
         return GATES[gate](self.ledger, self.book, play)
@@ -41,8 +45,10 @@ class Kept:
     def again(self):
         """The same from plain data."""
         other = Kept.__new__(Kept)
-        other.ledger, other.safe = self.ledger, self.safe
+        other.ledger, other.safe, other.plays = self.ledger, self.safe, dict(self.plays)
         other.book = unpack(json.loads(json.dumps(self.plain())))
+        for number in other.book.out:
+            other.ledger.resume(other.book, number, self.plays[number])
         return other
 
     def plain(self):

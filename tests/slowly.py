@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from functools import cache
 from itertools import takewhile
 
@@ -15,7 +16,8 @@ from saver import Bounded
 from saver.safety.boundaries import best_rho, mixture, mixture_two_sided, stitched
 from saver.safety.noise import FASTEST, RATES, SLOWEST
 
-LOST = "lost"
+TOLD, CUT, LOST, CANCELLED = "told", "cut", "lost", "cancelled"
+THETAS = [0.05 * 160 ** (i / 11) for i in range(12)]
 
 
 @cache
@@ -45,12 +47,14 @@ def by_theta(D, W, T, lower, upper):
 class Slow:
     """Is told what a certified ledger is told."""
 
-    def __init__(self, problem, episodes):
+    def __init__(self, problem, episodes, losses="hostile", order="any", teaches=True):
         self.problem, self.mdp, self.promise, self.episodes = (
             problem, problem.mdp, problem.constraint, episodes,
         )  # fmt: skip
+        self.hostile, self.in_order, self.teaches = losses == "hostile", order == "asked", teaches
         self.moves = self.mdp.transitions.toarray().reshape(self.mdp.states, self.mdp.actions, -1)
-        self.steps, self.reached = self._spread()
+        self.layers = self._spread()
+        self.steps, self.reached = len(self.layers), sorted(set().union(*self.layers))
         pairs = [(s, a) for s in self.reached for a in range(self.mdp.actions) if self.mdp.available[s, a]]
         self.pairs = len(pairs)
         one_way = all(
@@ -60,18 +64,19 @@ class Slow:
         self.hidden, self.box, self.noise, self.crossing = [
             problem.delta * part
             for part in (
-                (0.1, 0.15, 0.75, 0.0) if self.deterministic
-                else (0.1, 0.45, 0.45, 0.0) if self.promise.next_state
-                else (0.1, 0.45, 0.225, 0.225)
+                ((0.1, 0.15, 0.75, 0.0) if self.hostile else (0.0, 0.15, 0.85, 0.0)) if self.deterministic
+                else ((0.1, 0.45, 0.45, 0.0) if self.hostile else (0.0, 0.5, 0.5, 0.0))
+                if self.promise.next_state
+                else ((0.1, 0.45, 0.225, 0.225) if self.hostile else (0.0, 0.5, 0.25, 0.25))
             )
         ]  # fmt: skip
         self.story, self.sums = [], {}
 
     def _spread(self):
-        """How many steps there can be, and the states of any."""
-        here, seen, steps = set(np.flatnonzero(self.mdp.start)), set(), 0
-        while here and steps < self.mdp.horizon:
-            seen, steps = seen | here, steps + 1
+        """The states of every step that there can be."""
+        here, layers = set(np.flatnonzero(self.mdp.start)), []
+        while here and len(layers) < self.mdp.horizon:
+            layers.append(here)
             here = {
                 int(n)
                 for s in here
@@ -79,16 +84,19 @@ class Slow:
                 for n in np.flatnonzero(self.moves[s, a])
                 if n not in self.mdp.terminal
             }
-        return steps, sorted(seen)
+        return layers
 
     def ask(self, number, table, draws=None, baseline=False):
         self.story.append(("ask", number, table, draws, baseline))
 
-    def tell(self, number, episode):
-        self.story.append(("tell", number, episode))
+    def tell(self, number, episode, complete=True):
+        self.story.append((TOLD if complete else CUT, number, episode))
 
-    def abandon(self, number):
-        self.story.append(("abandon", number))
+    def abandon(self, number, ran=None):
+        self.story.append((LOST, number, ran))
+
+    def cancel(self, number):
+        self.story.append((CANCELLED, number))
 
     # -- one policy ------------------------------------------------------------------------------------------
 
@@ -151,58 +159,134 @@ class Slow:
 
     # -- the parts of the argument ---------------------------------------------------------------------------
 
-    def ends(self, heard):
-        """The box: from the trials before the first that is out or lost."""
-        seen, number = {}, 1
-        while number in heard and heard[number] is not LOST:
-            for s, a, _, c in zip(*heard[number], strict=True):
-                seen.setdefault((int(s), int(a)), []).append(float(c))
-            number += 1
-        lower = np.full((self.mdp.states, self.mdp.actions), float(self.promise.floor))
-        upper = np.full(lower.shape, float(self.promise.ceiling))
-        for pair, values in seen.items():
-            lower[pair], upper[pair] = self._end(len(values), math.fsum(values))
+    def ends(self, groups):
+        """The box: the intersection of what each group of trials says."""
+        lower, upper = self._ends(groups[0])
+        for group in groups[1:]:
+            low, high = self._ends(group)
+            lower = np.maximum(lower, low)
+            upper = np.maximum(lower, np.minimum(upper, high))
         return lower, upper
 
-    def _end(self, n, total):
+    def _ends(self, group):
+        shape = self.mdp.states, self.mdp.actions
+        seen, hidden = {}, self.hidden_visits(group)
+        for trial in group:
+            for pair, c in trial.steps():
+                seen.setdefault(pair, []).append(c)
+        lower, upper = np.full(shape, float(self.promise.floor)), np.full(shape, float(self.promise.ceiling))
+        for pair, values in seen.items():
+            lower[pair], upper[pair] = self._end(len(values), math.fsum(values), hidden.get(pair, 0))
+        return lower, upper
+
+    def hidden_visits(self, group):
+        """At most so often was each pair visited without being told."""
+        if not self.hostile:
+            return {}
+        sure, most, awaited, walked = Counter(), Counter(), Counter(), Counter()
+        for trial in group:
+            if not trial.teaches:
+                continue
+            seen = Counter(pair for pair, _ in trial.steps())
+            if trial.sure and trial.status != TOLD:
+                sure.update(trial.ways[0][1])
+                sure.subtract(seen)
+            if not trial.sure:
+                expected = Counter()
+                for p, way in trial.ways:
+                    for pair in way:
+                        expected[pair] += p
+                awaited.update(expected)
+                walked.update(seen)
+                if trial.status != TOLD:
+                    most.update({pair: self._most(pair[0]) for pair in expected if expected[pair] > 0})
+                    most.subtract(seen)
+        found = Counter(sure)
+        level = math.log(0.2 * self.hidden / self.pairs / len(THETAS))
+        for pair in most:
+            r = self._most(pair[0])
+            total = min(r * (math.expm1(x) * awaited[pair] / r - level) / x for x in THETAS)
+            found[pair] += max(0, min(most[pair], math.floor(total - walked[pair] + 1e-12)))
+        return found
+
+    def _most(self, s):
+        """How often one episode can be in a state: not twice in a row if nothing leads from it to itself."""
+        steps = [t for t, layer in enumerate(self.layers) if s in layer]
+        return len(steps) if self.moves[s, :, s].any() else min(len(steps), (steps[-1] - steps[0]) // 2 + 1)
+
+    def _end(self, n, total, hidden):
         low, high, scale = self.promise.floor, self.promise.ceiling, self.promise.scale
-        level = self.box / self.pairs
+        level, N = self.box / self.pairs, n + hidden
         samples = max(10, self.episodes / self.pairs)
         if self.deterministic:
             samples = 64 if isinstance(self.promise, Bounded) else 4
         if isinstance(self.promise, Bounded):
             level, span = level if self.deterministic else level / 2, high - low
             S = (total - low * n) / span
-            bottom = low + span * root(S, n, level, samples) / n
-            top = high - span * root(n - S, n, level, samples) / n
+            bottom = low + span * root(S, N, level, samples) / N
+            top = high - span * root(n - S, N, level, samples) / N
         elif scale == 0:
             bottom = top = total / n
         else:
             u = mixture if self.deterministic else mixture_two_sided
-            w = u(n * scale**2, best_rho(samples * scale**2, level), level) / n
-            bottom, top = total / n - w, total / n + w
+            w = u(N * scale**2, best_rho(samples * scale**2, level), level)
+            if hidden:
+                share = 0.2 * self.hidden / self.pairs / (1 if self.deterministic else 2)
+                w += self.unseen(hidden * scale**2, scale**2 / 8, share, (N + 1) * math.comb(N, hidden))
+            bottom, top = (total - w) / n, (total + w) / n
         if self.deterministic:
             return max(bottom, low), high
         return min(max(bottom, low), high), min(max(top, low), high)
 
-    def along_the_way(self, told, lost):
+    def unseen(self, v, rho, level, choices):
+        """The mixture at level / choices."""
+        if v == 0:
+            return 0.0
+        inside = 0.5 * math.log((v + rho) / rho) + math.log(choices) - math.log(2 * level)
+        return math.sqrt(2 * (v + rho) * float(np.logaddexp(0.0, inside)))
+
+    def choices(self, n, whole, cut):
+        """One over the weight of a set of trials hidden, all of them or from some step on."""
+        ways = math.comb(n, whole) * math.comb(n - whole, cut)
+        if self.steps == 1:
+            return (n + 1) * ways
+        return (n + 2) * (n + 1) // 2 * ways * (self.steps - 1) ** cut
+
+    def never(self, v):
+        level = 0.2 * self.hidden
+        return mixture(v, best_rho(8 * self.squares(self.steps), level), level) if v > 0 else 0.0
+
+    def along_the_way(self, group):
         """D: what the means along the way are worth at least."""
-        half, gained = self.episodes / 2, sum(gained for gained, _ in told)
-        G = sum(self.weight(length) for _, length in told)
+        designed = [trial for trial in group if trial.order]
+        half, gained = self.episodes / 2, sum(trial.gained for trial in designed)
+        G = sum(self.weight(len(trial.steps())) for trial in designed)
+        hidden = [trial for trial in designed if trial.status != TOLD] if self.hostile else []
         if isinstance(self.promise, Bounded):
             span, low = self.promise.high - self.promise.low, self.promise.low
             if G == 0:
                 return 0.0
-            S = (gained - low * G) / span - sum(self.weight(length) for _, length in lost)
+            rest = sum(self.weight(trial.longest) - self.weight(len(trial.steps())) for trial in hidden)
+            S = (gained - low * G) / span - rest
             return low * G + span * root(S, G, self.noise, half * self.weight(self.steps))
-        v = sum(self.squares(length) for _, length in [*told, *lost])
-        hidden = sum(self.unseen(place, length) for place, length in lost)
+        hides = self._hides(hidden, rest=True)
+        v = sum(self.squares(len(trial.steps())) for trial in designed)
+        v += sum(self.squares(trial.longest) - self.squares(len(trial.steps())) for trial in hidden)
         tuned = best_rho(self.squares(self.steps) * half, self.noise) if self.promise.scale else 1.0
-        return gained - hidden - (mixture(v, tuned, self.noise) if v > 0 else 0.0)
+        return gained - hides - (mixture(v, tuned, self.noise) if v > 0 else 0.0)
 
-    def unseen(self, order, length):
-        """h of an abandoned trial."""
-        return math.sqrt(2 * self.squares(length) * math.log(order * (order + 1) / self.hidden))
+    def _hides(self, hidden, rest):
+        """Noise of hidden trials, with what was seen of cut ones or without, and of cancelled ones."""
+        never = sum(self.squares(trial.longest) for trial in hidden if trial.status == CANCELLED)
+        ran = [trial for trial in hidden if trial.status != CANCELLED]
+        cut = [trial for trial in ran if trial.status == CUT] if rest else []
+        v = sum(
+            self.squares(trial.longest) - self.squares(len(trial.steps()) if rest else 0) for trial in ran
+        )
+        last = max((trial.order for trial in ran), default=0)
+        choices = self.choices(last, len(ran) - len(cut), len(cut)) if ran else 1
+        H = self.unseen(v, self.squares(self.steps) / 8, 0.4 * self.hidden, choices) if ran else 0.0
+        return H + self.never(never)
 
     def stitch(self, v):
         span = (self.promise.ceiling - self.promise.floor) * self.weight(self.steps)
@@ -211,62 +295,134 @@ class Slow:
     # -- the budget ------------------------------------------------------------------------------------------
 
     def budget(self):
-        heard, trials, order, found = {}, {}, [], [(0, 0.0)]
+        trials, bound, started = {}, 0.0, 0
         for what, number, *rest in self.story:
             if what == "ask":
-                table, draws, baseline = rest
-                ways = None if baseline else self.ways(table, draws)
-                trials[number] = None if ways is None else self._ticket(ways, heard)
-                order += [number] if ways is not None else []
+                trials[number] = self._ticket(number, *rest, trials)
                 continue
-            heard[number] = rest[0] if rest else LOST
-            found += self._bounds(heard, trials, order)
-        told = [n for n in heard if heard[n] is not LOST]
-        designed = [n for n in order if n in told]
-        earned = max(
-            value + sum(trials[n]["low"] for n in order[place:] if n in told) for place, value in found
-        )
+            trial = trials[number]
+            if what == CANCELLED and number == max(trials):
+                del trials[number]
+                continue
+            trial.hear(what, *rest)
+            if what in (TOLD, CUT):
+                bound += trial.low if trial.order else 0.0
+            if what in (TOLD, CUT) or trial.ran:
+                started = max(started, number)
+            bound = max(bound, self._bound(trials))
+        return self._total(list(trials.values()), bound, started)
+
+    def _total(self, trials, bound, started):
         required, credit = self.problem.required, self.problem.alpha * self.problem.baseline_value
-        costs = sum(min(0.0, trials[n]["low"] - required) for n in order if n not in told)
-        return (len(told) - len(designed)) * credit + earned - len(designed) * required + costs
+        total = bound
+        for trial in trials:
+            adds = trial.low - required if trial.order else credit
+            if trial.status in (TOLD, CUT):
+                total += -required if trial.order else credit
+            elif trial.status == LOST and (trial.ran or not self.in_order):
+                total += adds if trial.ran else min(0.0, adds)
+        adds = [
+            (trial.number, trial.low - required if trial.order else credit)
+            for trial in trials
+            if trial.status is None or (self.in_order and trial.status == LOST and not trial.ran)
+        ]  # fmt: skip
+        if not self.in_order:
+            return total + sum(min(0.0, gain) for _, gain in adds)
+        surely = sum(number < started for number, _ in adds)
+        return total + min(sum(gain for _, gain in adds[:k]) for k in range(surely, len(adds) + 1))
 
-    def _ticket(self, ways, heard):
-        lower, upper = self.ends(heard)
+    def _groups(self, trials):
+        """Those before the first that is out; all, where more are heard of."""
+        listed = list(trials.values())
+        if not self.hostile:
+            return [[trial for trial in listed if trial.status in (TOLD, CUT)]]
+        before = list(takewhile(lambda trial: trial.status, listed))
+        later = any(trial.status for trial in listed[len(before) :])
+        return [before, listed] if later else [before]
+
+    def _ticket(self, number, table, draws, baseline, trials):
+        ways = None if baseline else self.ways(table, draws)
+        lower, upper = self.ends(self._groups(trials))
+        order = max((trial.order for trial in trials.values()), default=0) + 1
+        if ways is None:
+            safe = paths(self.mdp, self.problem.baseline)
+            return Asked(number, 0, safe, 0.0, self.teaches)
         m, h, W = (lower + upper) / 2, (upper - lower) / 2, self.visits(ways)
-        longest = max(len(way) for _, way in ways)
-        return {
-            "low": float(np.sum(W * lower)),
-            "longest": longest,
-            "W": W,
-            "m": m,
-            "v": self.squares(longest) + self.weight(longest) * float(np.sum(W * h**2)),
-            "strays": max(self.along(way, h) for _, way in ways) + float(np.sum(W * h)),
-        }
+        trial = Asked(number, order, ways, float(np.sum(W * lower)), True)
+        trial.W, trial.m, trial.discount = W, m, self.mdp.discount
+        trial.v = self.squares(trial.longest) + self.weight(trial.longest) * float(np.sum(W * h**2))
+        trial.strays = max(self.along(way, h) for _, way in ways) + float(np.sum(W * h))
+        return trial
 
-    def _bounds(self, heard, trials, order):
-        """How many trials in order of asking, and what the told ones of these are worth at least."""
-        found, told, lost, x, v = [], [], [], 0.0, 0.0
+    def _bound(self, trials):
+        """What the told designed trials are worth at least, by what is known now; raises lower values."""
+        groups = self._groups(trials)
+        lower, upper = self.ends(groups)
+        for trial in trials.values():
+            if trial.order and trial.status in (None, LOST):
+                trial.low = max(trial.low, float(np.sum(trial.W * lower)))
+        told = [trial for trial in trials.values() if trial.order and trial.status in (TOLD, CUT)]
+        found = []
+        for group in groups:
+            later = sum(trial.low for trial in told if trial not in group)
+            found.append(self._worth(group, lower, upper) + later)
+        return max(found)
+
+    def _worth(self, group, lower, upper):
+        D = self.along_the_way(group)
+        told = [trial for trial in group if trial.order and trial.status in (TOLD, CUT)]
+        if self.deterministic:
+            rest = sum(float(np.sum((trial.W - self._been(trial)) * lower)) for trial in told)
+            return D + rest
         W, T = np.zeros((2, self.mdp.states, self.mdp.actions))
-        before = list(takewhile(lambda number: number in heard, order))
-        for place, number in enumerate(before, 1):
-            trial, episode = trials[number], heard[number]
-            v += trial["v"]
-            if episode is LOST:
-                lost.append((place, trial["longest"]))
-                x -= self.unseen(place, trial["longest"]) + trial["strays"]
-            else:
-                way = tuple(zip(episode.states.tolist(), episode.actions.tolist(), strict=True))
-                gained = sum(self.mdp.discount**t * c for t, c in enumerate(episode.constraints))
-                told.append((gained, len(way)))
-                W, T = W + trial["W"], T + self.visits([(1.0, way)])
-                x += gained - (self.along(way, trial["m"]) - float(np.sum(trial["W"] * trial["m"])))
-            if self.deterministic:
-                found.append((place, self.along_the_way(told, lost)))
-            elif self.crossing:
-                found.append((place, x - self.stitch(v)))
-        D = self.along_the_way(told, lost)
-        if not self.deterministic:
-            ends = [end.ravel() for end in self.ends(heard)]
-            found.append((len(before), by_theta(D, W.ravel(), T.ravel(), *ends)))
-        self.sums = {"D": D, "X": x, "v": v, "W": W, "T": T}
-        return found
+        for trial in told:
+            W, T = W + trial.W, T + self._been(trial)
+        best = by_theta(D, W.ravel(), T.ravel(), lower.ravel(), upper.ravel())
+        self.sums = {"D": D, "W": W, "T": T}
+        return max(best, self._together(group, lower)) if self.crossing else best
+
+    def _been(self, trial):
+        return self.visits([(1.0, tuple(pair for pair, _ in trial.steps()))])
+
+    def _together(self, group, lower):
+        """Step 4."""
+        x = v = rest = 0.0
+        hidden = []
+        for trial in group:
+            if not trial.order:
+                continue
+            if trial.status == TOLD:
+                way = tuple(pair for pair, _ in trial.steps())
+                x += trial.gained - (self.along(way, trial.m) - float(np.sum(trial.W * trial.m)))
+                v += trial.v
+                continue
+            rest += float(np.sum(trial.W * lower)) if trial.status == CUT else 0.0
+            if self.hostile:
+                hidden.append(trial)
+                x, v = x - trial.strays, v + trial.v
+        return rest + x - self._hides(hidden, rest=False) - self.stitch(v)
+
+
+class Asked:
+    """One trial and what was heard of it; `order` is 0 for what counts as the baseline."""
+
+    def __init__(self, number, order, ways, low, teaches):
+        self.number, self.order, self.ways, self.low, self.teaches = number, order, ways, low, teaches
+        self.longest = max(len(way) for _, way in ways)
+        self.sure = len({way for _, way in ways}) == 1
+        self.status, self.ran, self.episode, self.gained = None, False, None, 0.0
+
+    def hear(self, status, what=None):
+        self.status = status
+        if status in (TOLD, CUT):
+            self.episode = what
+            if self.order:
+                self.gained = sum(self.discount**t * c for t, c in enumerate(what.constraints))
+        self.ran = status == LOST and what is True
+
+    def steps(self):
+        """Pairs with their observations, of what was told and teaches."""
+        if self.episode is None or not self.teaches:
+            return []
+        s, a, _, c = self.episode
+        return [((int(i), int(j)), float(k)) for i, j, k in zip(s, a, c, strict=True)]

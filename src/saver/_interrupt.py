@@ -6,6 +6,7 @@ everything else. Other programs that import the package are left alone.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -13,6 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+AGAIN = 0.02  # seconds
 
 
 def is_command(argv: list[str], asked: list[str]) -> bool:
@@ -28,12 +31,26 @@ def release() -> None:
 
 
 def _interrupt(number: int, frame: Any) -> None:
+    """As usual, but not while compiled code is loaded: an exception in a callback from C is lost there."""
     _presses.append(number)
+    if _is_loading(frame):
+        again = threading.Timer(AGAIN, os.kill, (os.getpid(), number))
+        again.daemon = True
+        again.start()
+        return
     signal.default_int_handler(number, frame)
 
 
+def _is_loading(frame: Any) -> bool:
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").startswith("llvmlite."):
+            return True
+        frame = frame.f_back
+    return False
+
+
 def pressed() -> bool:
-    """Whether the command was interrupted: the exception is lost if it comes in a callback from C."""
+    """Whether the command was interrupted."""
     return bool(_presses)
 
 

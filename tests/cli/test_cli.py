@@ -310,3 +310,24 @@ def test_an_interrupt_is_raised_when_the_work_has_ended():
         work(3)
     assert done == ["stop", 0, "stop", 0]  # who presses twice means it
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_interrupt_waits_while_compiled_code_is_loaded():
+    from saver import _interrupt
+
+    held = signal.signal(signal.SIGINT, _interrupt._interrupt)
+    scope = {"__name__": "llvmlite.binding.somewhere", "signal": signal, "time": time, "seen": []}
+    exec(
+        "def load():\n    signal.raise_signal(signal.SIGINT)\n    time.sleep(0.1)\n    seen.append(1)", scope
+    )
+
+    def run():
+        scope["load"]()
+        time.sleep(5)
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run()
+    finally:
+        signal.signal(signal.SIGINT, held)
+    assert scope["seen"] == [1]

@@ -70,17 +70,27 @@ def run(trial, mdp, promise, mean, rng, noisy):
     return observed(states, actions, seen)
 
 
-def story(seed, make, promise, noisy=True, **options):
-    """Asks, tells and losses in an order drawn at random; after each the ledger, its double, the least truth.
+def least_truth(gains, state, order):
+    """The true budget, the least over the sets of trials that can have run."""
+    total = sum(gains[n] for n, what in state.items() if what in ("told", "ran"))
+    out = [n for n, what in state.items() if what in ("out", "lost")]
+    if order == "any":
+        return total + sum(min(0.0, gains[n]) for n in out)
+    started = max((n for n, what in state.items() if what in ("told", "ran")), default=0)
+    surely = sum(n < started for n in out)
+    return total + min(sum(gains[n] for n in out[:k]) for k in range(surely, len(out) + 1))
 
-    That is what told trials are worth, and those that are out or lost, each where it has cost something.
-    """
+
+def story(seed, make, promise, noisy=True, **options):
+    """Asks, tells and losses as they are drawn; after each the ledger, its double, the least truth."""
     rng = np.random.default_rng(seed)
     mdp = make(seed, states=4, actions=2, horizon=3, discount=float(rng.choice([0.1, 0.5, 1.0])))
     asked, stage = random_problem(rng, mdp, promise, **options), Stage(mdp)
     mean = rng.uniform(promise.floor, promise.ceiling, (mdp.states, mdp.actions))
-    kept, slow, out, gains = Kept(asked, EPISODES, stage), Slow(asked, EPISODES), {}, {}
-    patience, loss, number = rng.choice([0.2, 0.6]), rng.choice([0.0, 0.15]), 0
+    losses, order = str(rng.choice(["hostile", "hostile", "random"])), str(rng.choice(["any", "asked"]))
+    kept = Kept(asked, EPISODES, stage, losses=losses, order=order)
+    slow, out, gains, state = Slow(asked, EPISODES, losses, order), {}, {}, {}
+    patience, loss, number = rng.choice([0.2, 0.6]), rng.choice([0.0, 0.15, 0.5]), 0
     for _ in range(2 * EPISODES):
         if number < EPISODES and (not out or rng.random() < 0.5):
             number += 1
@@ -95,19 +105,30 @@ def story(seed, make, promise, noisy=True, **options):
             out[number] = Trial(number, str(kind), policy, draws)
             ways = None if kind == "baseline" else slow.ways(table, draws)
             worth = asked.baseline_value if ways is None else float(np.sum(slow.visits(ways) * mean))
-            gains[number] = worth - asked.required
+            gains[number], state[number] = worth - asked.required, "out"
         elif out and rng.random() > patience:
             some = int(rng.choice(list(out)))
-            trial, episode = out.pop(some), None
-            if rng.random() >= loss:
-                episode = run(trial, mdp, promise, mean, rng, noisy)
-                kept.tell(some, stage.play(trial.follows).light(), episode)
-                slow.tell(some, episode)
-            else:
-                kept.abandon(some)
-                slow.abandon(some)
-        told = {event[1] for event in slow.story if event[0] == "tell"}
-        yield kept, slow, sum(gain if n in told else min(0.0, gain) for n, gain in gains.items())
+            trial = out.pop(some)
+            happens = "told" if rng.random() >= loss else str(rng.choice(["lost", "ran", "cancelled", "cut"]))
+            if happens == "cancelled" and order == "asked" and some < number:
+                happens = "lost"
+            episode = run(trial, mdp, promise, mean, rng, noisy)
+            if happens == "cut" and len(episode) == 1:
+                happens = "told"
+            if happens == "cut":
+                episode = observed(
+                    *(column[:1] for column in (episode.states, episode.actions, episode.constraints))
+                )
+            state[some] = "told" if happens == "cut" else happens
+            for each in (kept, slow):
+                if happens in ("told", "cut"):
+                    told = (episode, happens == "told")
+                    each.tell(some, *((stage.play(trial.follows).light(),) if each is kept else ()), *told)
+                elif happens == "cancelled":
+                    each.cancel(some)
+                else:
+                    each.abandon(some, ran=happens == "ran")
+        yield kept, slow, least_truth(gains, state, order)
 
 
 @settings(max_examples=15)
@@ -121,12 +142,10 @@ def test_any_order_of_asking_telling_and_losing(make, promise, seed):
     assert kept.again().budget() == kept.budget()
     if not slow.sums:
         return
-    assert kept.seen_worth(kept.book) == near(slow.sums["D"])
+    last = kept.every or kept.first
     if not kept.deterministic:
-        np.testing.assert_allclose(kept.expected, slow.sums["W"], atol=1e-9)
-        np.testing.assert_allclose(kept.realised, slow.sums["T"], atol=1e-9)
-    if kept.crosses:
-        assert (kept.sum_x, kept.sum_v) == (near(slow.sums["X"]), near(slow.sums["v"]))
+        np.testing.assert_allclose(last.expected, slow.sums["W"], atol=1e-9)
+        np.testing.assert_allclose(last.realised, slow.sums["T"], atol=1e-9)
 
 
 @settings(max_examples=30)
@@ -170,6 +189,9 @@ def test_campaigns_with_trials_out_late_and_lost(name, world):
             if trial.number in (17, 29):
                 campaign.abandon(trial)
                 slow.abandon(trial.number)
+            elif trial.number == 23:
+                campaign.cancel(trial)
+                slow.cancel(trial.number)
             else:
                 episode = player.run(trial)
                 campaign.tell(trial, episode)

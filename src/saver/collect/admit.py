@@ -54,9 +54,16 @@ def abandoned(state: State, trial: Trial | int, ran: bool | None) -> Abandoned:
     return Abandoned(find(state, trial, "abandoned already").number, ran is True)
 
 
-def cancelled(state: State, trial: Trial | int) -> Cancelled:
+def cancelled(setup: Setup, state: State, trial: Trial | int) -> Cancelled:
     """A trial that never started."""
-    return Cancelled(find(state, trial, "abandoned; what may have run cannot be cancelled").number)
+    number = find(state, trial, "abandoned; what may have run cannot be cancelled").number
+    later = [n for n in range(number + 1, state.asked + 1) if n not in state.cancelled]
+    if setup.order == "asked" and later:
+        raise InvalidData(
+            f"trial {number} cannot be cancelled after trial {later[-1]} was asked: with order='asked' no "
+            "trial runs without those before it; cancel the later ones first, or abandon it"
+        )
+    return Cancelled(number)
 
 
 def learned(setup: Setup, history: Any) -> Learned:

@@ -166,7 +166,7 @@ class Campaign:
     @alone
     def cancel(self, trial: Trial | int) -> None:
         """A trial has never started, and never will: another may be asked for in its place."""
-        self._take(admit.cancelled(self._state, trial))
+        self._take(admit.cancelled(self._setup, self._state, trial))
 
     # -- answers -----------------------------------------------------------------------------------------
 

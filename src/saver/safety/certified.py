@@ -45,6 +45,7 @@ from saver.safety.entries import (
     Gone,
     Line,
     Tally,
+    Way,
 )
 from saver.safety.hidden import EIGHT, log_choices, most_visits, unseen
 from saver.safety.ledger import Ledger, Terms, Ticket
@@ -146,7 +147,7 @@ class Certified(Ledger):
         kept = told / (told + lost) if lost and told else 1.0
         debt = self.required - book.last_low - baseline * self.credit - grows * self.gone(book)
         rate = self.required / self.length if tally.length == 0.0 else tally.gained / tally.length
-        more = done - told + remaining
+        more = remaining + sum(line.designed for line in self.away(book))
         v, length = tally.proxy + more * book.last_proxy, tally.length + more * book.last_longest
         hidden = grows * self.hides(tally, ())[0] + missing(rate, v, length, self.rule)
         if not self.deterministic:
@@ -214,10 +215,6 @@ class Certified(Ledger):
         """Give a trial its place in the order."""
         super().ask(book, number, Ticket(ticket.baseline, ticket.cost), play)
         book.newest = number
-        pairs = np.flatnonzero(play.visits)
-        if ticket.baseline and not self.baseline_teaches:
-            pairs = pairs[:0]
-        weights, visits = play.weights.ravel()[pairs], play.visits.ravel()[pairs]
         latest = max(book.boxes, default=0)
         if not ticket.baseline:
             if ticket.moved is not None and len(ticket.moved):
@@ -228,20 +225,23 @@ class Certified(Ledger):
             book.ordered += 1
             book.last_proxy, book.last_longest, book.last_low = ticket.proxy, ticket.longest, ticket.low
         low = 0.0 if ticket.baseline else ticket.low
-        book.lines[number] = Line(
-            ticket, book.ordered, pairs, weights, visits, play.sure, low=low, box=latest
-        )
+        book.lines[number] = Line(ticket, book.ordered, low=low, box=latest)
+        self.resume(book, number, play)
         if book.every is not None:
             book.now = None  # one more is out
         self._forget(book)
+
+    def resume(self, book: CertifiedBook, number: int, play: Play) -> None:
+        """Where a trial that is out may go."""
+        book.lines[number].going = Way.of(play)
 
     def tell(
         self, book: CertifiedBook, number: int, play: Play, episode: Episode | None, complete: bool = True
     ) -> None:
         """Take in what a trial earned, or, where it was cut off, what was seen of it."""
         self.close(book, number)
-        line = book.lines[number]
-        line.status, line.episode = TOLD if complete else CUT, episode
+        line = self._leave(book, number, TOLD if complete else CUT)
+        line.episode = episode
         if line.designed:
             assert episode is not None  # of a designed trial everything is learned
             self._fill(book, line, episode)
@@ -267,24 +267,25 @@ class Certified(Ledger):
     def abandon(self, book: CertifiedBook, number: int, play: Play, ran: bool) -> None:
         """What was not told may be hidden, and may have cost what it is worth at least."""
         del book.out[number]
-        line = book.lines[number]
-        line.status = LOST
+        line = self._leave(book, number, LOST)
         if ran:
             book.started = max(book.started, number)
-        if line.designed:
-            gone = self._group(book, line)
+        if line.designed or (self.order == "asked" and not ran):
+            gone = self._group(book, line, 0 if ran or self.order == "any" else number)
             gone.low = max(gone.low, line.low)
             gone.ran, gone.may = gone.ran + ran, gone.may + (not ran)
         elif ran:
             book.lost += self.credit
         self._settle(book, number)
 
-    def _group(self, book: CertifiedBook, line: Line) -> Gone:
+    def _group(self, book: CertifiedBook, line: Line, number: int) -> Gone:
         """Where lost trials of the same policy are counted."""
         for gone in book.gone:
-            if np.array_equal(gone.pairs, line.pairs) and np.array_equal(gone.weights, line.weights):
+            pairs, weights = gone.way.pairs, gone.way.weights
+            same = np.array_equal(pairs, line.way.pairs) and np.array_equal(weights, line.way.weights)
+            if same and not gone.number and not number:
                 return gone  # type: ignore[no-any-return]
-        book.gone.append(Gone(line.pairs, line.weights, line.low))
+        book.gone.append(Gone(line.way, line.low, number=number, designed=line.designed))
         return book.gone[-1]  # type: ignore[no-any-return]
 
     def cancel(self, book: CertifiedBook, number: int) -> None:
@@ -296,8 +297,14 @@ class Certified(Ledger):
             del book.lines[number]
             book.now = None
             return
-        book.lines[number].status = CANCELLED
+        self._leave(book, number, CANCELLED)
         self._settle(book, number)
+
+    def _leave(self, book: CertifiedBook, number: int, status: str) -> Line:
+        """A trial is out no longer."""
+        line: Line = book.lines[number]
+        line.status, line.kept = status, line.going
+        return line
 
     def _settle(self, book: CertifiedBook, number: int) -> None:
         """Take a trial that is no longer out into the sums, and see what they say now."""
@@ -332,8 +339,8 @@ class Certified(Ledger):
         """Lower values by the box now, where they are larger."""
         lower = self.ends(book)[0].ravel()
         for line in (*self.away(book), *book.gone):
-            if isinstance(line, Gone) or (line.designed and (line.sure or not self.deterministic)):
-                line.low = max(line.low, float(line.weights @ lower[line.pairs]))
+            if line.designed and (line.way.sure or not self.deterministic):
+                line.low = max(line.low, line.way.worth(lower))
 
     def _add(self, tally: Tally, line: Line) -> None:
         """One trial more, told or hidden."""
@@ -350,7 +357,7 @@ class Certified(Ledger):
             tally.length += line.length
             if not self.deterministic:
                 cells, been = line.been
-                tally.expected.ravel()[line.pairs] += line.weights
+                tally.expected.ravel()[line.way.pairs] += line.way.weights
                 tally.realised.ravel()[cells] += been
         if line.status == TOLD:
             tally.sum_x += line.x
@@ -364,29 +371,29 @@ class Certified(Ledger):
         """What the box learns."""
         episode = line.episode
         tally.seen.extend(episode.states, episode.actions, episode.constraints)
-        if self.hostile and not line.sure:
+        if self.hostile and not line.way.sure:
             self._await(tally, line)
             np.add.at(tally.walked, (episode.states, episode.actions), 1.0)
 
     def _await(self, tally: Tally, line: Line) -> None:
         if tally.awaited is None:
             tally.awaited, tally.walked = np.zeros(tally.seen.mean.shape), np.zeros(tally.seen.mean.shape)
-        tally.awaited.ravel()[line.pairs] += line.visits
+        tally.awaited.ravel()[line.way.pairs] += line.way.expected
 
     def _hide_visits(self, tally: Tally, line: Line) -> None:
         """Where a trial has been unseen, or can have been."""
-        if not len(line.pairs):
+        if not line.designed and not self.baseline_teaches:
             return
-        shape, episode = tally.seen.mean.shape, line.episode
-        if line.sure:
+        shape, episode, way = tally.seen.mean.shape, line.episode, line.way
+        if way.sure:
             tally.missed = np.zeros(shape) if tally.missed is None else tally.missed
-            hidden, by = tally.missed, line.visits
+            hidden, by = tally.missed, way.expected
         else:
             if episode is None:
                 self._await(tally, line)
             tally.most = np.zeros(shape) if tally.most is None else tally.most
-            hidden, by = tally.most, np.broadcast_to(self.stage.most, shape).ravel()[line.pairs]
-        hidden.ravel()[line.pairs] += by
+            hidden, by = tally.most, np.broadcast_to(self.stage.most, shape).ravel()[way.pairs]
+        hidden.ravel()[way.pairs] += by
         if episode is not None:
             np.add.at(hidden, (episode.states, episode.actions), -1.0)
 
@@ -394,7 +401,7 @@ class Certified(Ledger):
         """What is known of a trial after its cut: where it goes, and what that is worth at least."""
         if tally.unseen is None:
             tally.unseen = np.zeros(tally.seen.mean.shape)
-        tally.unseen.ravel()[line.pairs] += line.weights
+        tally.unseen.ravel()[line.way.pairs] += line.way.weights
         if self.deterministic:
             cells, been = line.been
             tally.unseen.ravel()[cells] -= been
@@ -484,7 +491,8 @@ class Certified(Ledger):
 
     def gone(self, book: CertifiedBook) -> float:
         """What lost designed trials have added at least."""
-        return float(sum(g.may * self.at_risk(g.low) + g.ran * (g.low - self.required) for g in book.gone))
+        counted = [gone for gone in book.gone if not gone.number]
+        return float(sum(g.may * self.at_risk(g.low) + g.ran * (g.low - self.required) for g in counted))
 
     def settled(self, book: CertifiedBook) -> float:
         """The part of the trials that are not out."""
@@ -495,18 +503,24 @@ class Certified(Ledger):
         if self.order == "any":
             risks = [self.at_risk(line.low) for line in self.away(book) if line.designed]
             return self.settled(book) + float(sum(risks))
-        total, least_so_far = 0.0, math.inf
-        for number in book.out:
+        total, lowest = 0.0, math.inf
+        for number, adds in self._chain(book):
             if number > book.started:
-                least_so_far = min(least_so_far, total)
-            total += self._adds(book.lines[number])
-        return self.settled(book) + min(least_so_far, total)
+                lowest = min(lowest, total)
+            total += adds
+        return self.settled(book) + min(lowest, total)
 
     def spendable(self, book: CertifiedBook) -> float:
         """The same if one more trial runs: where they start in order, all before it have."""
         if self.order == "any":
             return self.budget(book)
-        return self.settled(book) + sum(self._adds(line) for line in self.away(book))
+        return self.settled(book) + sum(adds for _, adds in self._chain(book))
 
-    def _adds(self, line: Line) -> float:
-        return float(line.low - self.required if line.designed else self.credit)
+    def _chain(self, book: CertifiedBook) -> list[tuple[int, float]]:
+        """Trials that may have run, in order, and what each adds if it did."""
+        maybe = {number: book.lines[number] for number in book.out}
+        maybe |= {gone.number: gone for gone in book.gone if gone.number}
+        return [
+            (number, line.low - self.required if line.designed else self.credit)
+            for number, line in sorted(maybe.items())
+        ]

@@ -6,8 +6,11 @@ import copy
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from saver.problem.codec import portable
 from saver.safety.ledger import Book, Ticket
+from saver.safety.plays import Play
 
 OUT, TOLD, CUT, LOST, CANCELLED = "out", "told", "cut", "lost", "cancelled"
 
@@ -38,6 +41,41 @@ class CertifiedTicket(Ticket):
     midpoints: Any = None
 
 
+@portable("way")
+@dataclass(frozen=True, eq=False)
+class Way:
+    """Where a policy may go.
+
+    Attributes:
+        pairs: s * A + a.
+        weights: discounted visits expected there.
+        visits: the same without discount, None where there is none.
+        sure: it goes one way only.
+    """
+
+    pairs: Any
+    weights: Any
+    visits: Any
+    sure: bool
+
+    @classmethod
+    def of(cls, play: Play) -> Way:
+        """What `play` says."""
+        pairs = np.flatnonzero(play.visits)
+        weights = play.weights.ravel()[pairs]
+        same = play.visits is play.weights
+        return cls(pairs, weights, None if same else play.visits.ravel()[pairs], play.sure)
+
+    @property
+    def expected(self) -> Any:
+        """Visits to the pairs."""
+        return self.weights if self.visits is None else self.visits
+
+    def worth(self, lower: Any) -> float:
+        """V(b; lower), the ends as [pairs]."""
+        return float(self.weights @ lower[self.pairs])
+
+
 @portable("line")
 @dataclass(eq=False)
 class Line:
@@ -45,10 +83,6 @@ class Line:
 
     ticket: Any
     order: int  # among designed trials; of a baseline trial, that of the last one before it
-    pairs: Any  # where it may go, s * A + a
-    weights: Any  # discounted visits expected there
-    visits: Any  # the same without discount
-    sure: bool  # it goes one way only
     low: float = 0.0  # the largest lower value so far
     box: int = 0  # which of the book's midpoints it was asked with
     status: str = OUT  # then TOLD, CUT, LOST or CANCELLED
@@ -57,7 +91,15 @@ class Line:
     proxy: float = 0.0  # scale^2 sum discount^2t over the steps seen
     length: float = 0.0  # sum discount^t over them
     x: float = 0.0
-    been: Any = None  # discounted visits to `pairs`
+    been: Any = None  # pairs, and discounted visits there
+    kept: Any = None  # its way, once it is out no longer
+    going: Any = field(default=None, init=False)  # the same while it is out: known from the trial
+
+    @property
+    def way(self) -> Way:
+        """Where it may go."""
+        found: Way = self.kept or self.going
+        return found
 
     @property
     def designed(self) -> bool:
@@ -68,13 +110,17 @@ class Line:
 @portable("gone")
 @dataclass(eq=False)
 class Gone:
-    """Lost trials of one policy: how many of them ran for sure, and how many may have."""
+    """Lost trials of one policy: how many of them ran for sure, and how many may have.
 
-    pairs: Any
-    weights: Any
+    Where trials start in order, those that may have run stand alone, with their number.
+    """
+
+    way: Any
     low: float = 0.0  # the largest lower value so far
     ran: int = 0
     may: int = 0
+    number: int = 0
+    designed: bool = True
 
 
 @portable("tally")
@@ -141,7 +187,7 @@ class CertifiedBook(Book):
         newest: the last trial asked.
         started: the last trial that is known to have started.
         bound: of what the told designed trials are worth.
-        gone: lost designed trials, by what they were to play.
+        gone: lost trials, by what they were to play.
         last_proxy, last_longest, last_low: of the last designed trial asked.
     """
 

@@ -132,6 +132,10 @@ class Ledger(ABC):
         """A trial goes out."""
         book.out[number] = ticket
 
+    def resume(self, book: Any, number: int, play: Play) -> None:
+        """A trial that is out, after a restart: what its policy says need not be written down."""
+        return
+
     def learn(self, book: Any, episode: Episode) -> None:
         """An episode of the past: it may teach, and counts for nothing."""
         return
