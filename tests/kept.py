@@ -13,7 +13,7 @@ from saver.safety.certified import Certified
 
 
 class Kept:
-    """Asks, tells and abandons in one book; its numbers and the ledger's are attributes."""
+    """Asks, tells and abandons in one book; its numbers, its sums and the ledger's are attributes."""
 
     def __init__(self, problem, episodes, stage=None, kind=Certified, **declared):
         stage = stage or Stage(problem.mdp)
@@ -22,7 +22,8 @@ class Kept:
         self.safe, self.plays = stage.play(problem.baseline), {}
 
     def __getattr__(self, name):
-        return getattr(self.book if hasattr(self.book, name) else self.ledger, name)
+        homes = (self.book, getattr(self.book, "first", None), self.ledger)
+        return getattr(next(home for home in homes if hasattr(home, name)), name)
 
     def ask(self, number, play):
         """`play` is None for the baseline."""

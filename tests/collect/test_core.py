@@ -307,7 +307,7 @@ def test_a_campaign_shows_itself_in_a_line_and_its_settings_cannot_be_changed():
     campaign.ask()
     assert repr(campaign) == (
         "Campaign(design closed-form, ledger certified: 0 told of 10 episodes, 0 of them baseline, 1 out, "
-        "0 abandoned)"
+        "0 abandoned, 0 cancelled)"
     )
     for name in ("episodes", "problem", "collector"):
         with pytest.raises(AttributeError):
@@ -333,7 +333,7 @@ def kept_campaign():
 
 def test_a_state_of_this_format_opens_and_goes_on():
     asked, _ = kept_campaign()
-    kept = json.loads((DATA / "state-3.json").read_text(encoding="utf-8"))
+    kept = json.loads((DATA / "state-4.json").read_text(encoding="utf-8"))
     campaign = Campaign.restore(asked.problem, "saver-opt", kept)
     assert campaign.budget.episodes == 32
     assert {trial.kind for trial in campaign.outstanding} == {"design", "earn"}
@@ -345,9 +345,9 @@ def test_a_state_of_this_format_opens_and_goes_on():
     assert campaign.estimate().covered > 0
 
 
-@pytest.mark.parametrize("older", [1, 2])
+@pytest.mark.parametrize("older", [1, 2, 3])
 def test_a_state_of_an_earlier_format_is_refused_by_name(older):
     problem = scenarios.bandit(actions=3).problem
     kept = json.loads((DATA / f"state-{older}.json").read_text(encoding="utf-8"))
-    with pytest.raises(InvalidData, match=f"the state has format {older}; this version reads 3"):
+    with pytest.raises(InvalidData, match=f"the state has format {older}; this version reads 4"):
         Campaign.restore(problem, "saver", kept)

@@ -138,7 +138,7 @@ def test_the_gate_may_refuse_an_earner_too():
     book, ledger = state.books["used"], setup.used
     play = setup.stage.play(np.eye(3)[[1]])
     for number in (1, 2):
-        ledger.ask(book, number, ledger.freeze(book, play, False))
+        ledger.ask(book, number, ledger.freeze(book, play, False), play)
         ledger.tell(book, number, play, Episode([0], [1], [0.0], [0.9]))
         state.constraints.add(0, 1, 0.9)
     low = ledger.ends(book)[0][0, 1]
@@ -245,7 +245,7 @@ def test_earners_that_are_out_are_expected_by_the_tracker():
 def test_a_campaign_with_earners_out_goes_on_from_plain_data_and_from_its_events(asked):
     campaign, player = campaign_of("saver-opt", asked, keep="episodes")
     waiting = []
-    for k in range(60):
+    for k in range(95):
         trial = campaign.ask()
         waiting.append((trial, player.run(trial)))
         if len(waiting) > 2 * (k % 9):
@@ -258,7 +258,7 @@ def test_a_campaign_with_earners_out_goes_on_from_plain_data_and_from_its_events
         trial = campaign.ask()
         waiting.append((trial, player.run(trial)))
     live = campaign.state()
-    assert live["format"] == 3
+    assert live["format"] == 4
     twin = Campaign.restore(asked.problem, "saver-opt", json.loads(json.dumps(live)))
     assert twin.state() == live
     state = State.begin(campaign._setup, 2)

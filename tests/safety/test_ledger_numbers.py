@@ -10,6 +10,7 @@ from slowly import by_theta
 import saver
 from saver.safety import Stage
 from saver.safety.boundaries import best_rho, mixture, mixture_table, mixture_two_sided, stitched
+from saver.safety.hidden import unseen
 from saver.safety.latest import Latest, Plugin
 from saver.safety.paper import Paper
 from saver.safety.widths import first_width, paper_lower, paper_width
@@ -114,7 +115,7 @@ def test_random_paths_by_hand():
         low = float(share @ lower)
         assert ledger.lower(play) == pytest.approx(low)
         ledger.ask(k, play)
-        assert ledger.lines[k].v == pytest.approx(SCALE**2 + share @ h**2)
+        assert ledger.lines[k].ticket.v == pytest.approx(SCALE**2 + share @ h**2)
         ledger.tell(k, play, observed([state], [1], [c]))
         total, sum_v = total + c, sum_v + SCALE**2 + share @ h**2
         sum_x += c - (m[state] - share @ m)
@@ -155,7 +156,7 @@ def test_where_every_pair_is_met_about_once_the_boundary_is_the_larger():
     bound = sum_x - stitched(sum_v, SCALE**2 + 0.25, 1 / 3, 0.225 * DELTA)
     assert ledger.earned() == pytest.approx(bound)
     ends = [end.ravel() for end in ledger.ends()]
-    other = by_theta(ledger.seen_worth(ledger.book), ledger.expected.ravel(), ledger.realised.ravel(), *ends)
+    other = by_theta(ledger.seen_worth(ledger.first), ledger.expected.ravel(), ledger.realised.ravel(), *ends)
     assert other < bound - 30
 
 
@@ -169,7 +170,7 @@ def test_noise_that_depends_on_the_next_state_uses_the_paths_alone():
         state, c = int(k % 4 != 0), 0.7
         low = ledger.lower(play)
         ledger.ask(k, play)
-        assert (ledger.lines[k].v, ledger.lines[k].strays) == (0.0, 0.0)
+        assert (ledger.lines[k].ticket.v, ledger.lines[k].ticket.strays) == (0.0, 0.0)
         ledger.tell(k, play, observed([state], [1], [c]))
         total, T[state] = total + c, T[state] + 1
         ends = [end[:, 1] for end in ledger.ends()]
@@ -180,8 +181,8 @@ def test_noise_that_depends_on_the_next_state_uses_the_paths_alone():
     assert list(ledger.boxes) == [0]  # no midpoints are kept
     ledger.ask(31, play)
     ledger.abandon(31)
-    noise = math.sqrt(2 * SCALE**2 * math.log(31 * 32 / (0.1 * DELTA)))
-    assert ledger.hidden == pytest.approx(noise)
+    noise = unseen(SCALE**2, SCALE**2 / 8, math.log(0.04 * DELTA / (32 * 31)))
+    assert ledger.ledger.hides(ledger.first, ())[0] == pytest.approx(noise)
 
 
 def test_a_drawn_policy_where_nothing_else_is_random_is_what_was_drawn():

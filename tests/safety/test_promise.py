@@ -103,24 +103,16 @@ class Naive(Certified):
     """A ledger that sums over told trials in the order of telling, and forgets those that were abandoned."""
 
     def __init__(self, terms):
-        super().__init__(terms)
-        self.waiting = {}
+        super().__init__(terms._replace(losses="random"))
 
-    def ask(self, book, number, ticket):
-        super().ask(book, number, ticket)
-        if number in book.lines:  # as if every trial were asked at the moment it is told
-            self.waiting[number] = book.lines.pop(number)
+    def abandon(self, book, number, play, ran):
+        self.cancel(book, number)
 
-    def tell(self, book, number, play, episode):
-        if number in self.waiting:
-            book.lines = {number: self.waiting.pop(number)}
-        super().tell(book, number, play, episode)
-
-    def abandon(self, book, number):
-        book.out.pop(number)
+    def cancel(self, book, number):
+        del book.out[number], book.lines[number]
 
     def budget(self, book):
-        return super().budget(book) - sum(ticket.cost for ticket in book.out.values())
+        return self.settled(book)
 
 
 def adversarial(seed, manner, ledger="certified", episodes=200):
