@@ -16,6 +16,7 @@ from saver.problem import checks, weights
 from saver.problem.statement import Problem
 from saver.problem.world import Scenario
 from saver.theory.bounds import SMALLEST_DEVIATION, Bounds, bounds, sizes_of
+from saver.theory.feedback import Feedback
 from saver.theory.hardness import Hardness, hardness
 from saver.theory.nodewise import Nodewise, Number, Undefined, closed_design, nodewise, per_state
 from saver.theory.prediction import Forecast, Way
@@ -77,6 +78,11 @@ def diagnose(
     *,
     stderr: float | None = None,
     seconds: float = 20.0,
+    losses: float = 0.0,
+    out: int = 1,
+    declared: str = "hostile",
+    order: str = "any",
+    ran: bool = False,
 ) -> Diagnosis:
     """Diagnose `scenario` with `episodes` (its default) before it is run, from the truth of its world.
 
@@ -88,6 +94,7 @@ def diagnose(
     if stderr is not None:
         stderr = checks.between("stderr", stderr, 0.0, math.inf, closed=(False, False))
     seconds = checks.between("seconds", seconds, 0.0, math.inf, closed=(True, False))
+    feedback = Feedback.checked(losses, out, declared, order, ran)
     problem, world = scenario.problem, scenario.world
     n = K * problem.mdp.horizon
     variance = np.array(check_variance(problem.mdp, world.reward.variance))
@@ -95,7 +102,7 @@ def diagnose(
     closed = closed_design(problem, variance)
     at, design = nodewise(problem, closed), closed.policy
     root = float(np.sum(problem.mdp.start[at.state] * at.spread**2 * (at.step == 0)))
-    forecast = Forecast(scenario, K)
+    forecast = Forecast(scenario, K, feedback)
     free, safe = _exact(problem, variance, mean, seconds)
     ways, wanted = _ways(forecast, problem, design, free, safe, stderr)
     earned = float(np.sum(weights(problem.mdp, design) * mean))

@@ -13,6 +13,7 @@ from saver.problem import visits, weights
 from saver.problem.world import Scenario
 from saver.safety.plays import Stage
 from saver.theory.nodewise import Number, Undefined
+from saver.theory.feedback import AT_ONCE, Feedback
 from saver.theory.spending import MANY, Spending
 
 SLACK = 1e-5  # relative, of a standard error that is reached
@@ -45,8 +46,9 @@ class Way:
 class Forecast:
     """Predicts ways for one scenario, from its truth, at a budget of `episodes`."""
 
-    def __init__(self, scenario: Scenario, episodes: int) -> None:
+    def __init__(self, scenario: Scenario, episodes: int, feedback: Feedback = AT_ONCE) -> None:
         problem, world = scenario.problem, scenario.world
+        self.feedback = feedback
         self.problem, self.episodes = problem, episodes
         self.mean = np.array(world.constraint.mean)
         self.c = weights(problem.mdp, problem.target)
@@ -66,7 +68,16 @@ class Forecast:
         earned = self.stage.play(policy).value(self.mean)
         share = self._share(earned) if safe else 0.0
         spending = (
-            Spending(self.problem, K, self.stage, self.mean, policy, drawn=drawn, earns=earns)
+            Spending(
+                self.problem,
+                K,
+                self.stage,
+                self.mean,
+                policy,
+                drawn=drawn,
+                earns=earns,
+                feedback=self.feedback,
+            )
             if safe
             else None
         )
@@ -105,6 +116,7 @@ class Forecast:
         if spending is not None:
             spent = spending.episodes(K)
             N = spent.baseline * self.baseline + spent.earner * spending.richest + (K - sum(spent)) * d
+        N = self.feedback.told * N
         wanted = self.c > 0
         if drawn:
             unseen = np.exp(-N)
