@@ -12,8 +12,8 @@ from saver.design.limits import check_variance, limit_of
 from saver.problem import visits, weights
 from saver.problem.world import Scenario
 from saver.safety.plays import Stage
-from saver.theory.nodewise import Number, Undefined
 from saver.theory.feedback import AT_ONCE, Feedback
+from saver.theory.nodewise import Number, Undefined
 from saver.theory.spending import MANY, Spending
 
 SLACK = 1e-5  # relative, of a standard error that is reached
@@ -125,7 +125,8 @@ class Forecast:
         else:
             share = N.sum(axis=1) / np.maximum(wanted.sum(axis=1), 1)
             unseen = np.repeat(np.maximum(0.0, 1.0 - share)[:, None], N.shape[1], axis=1)
-            once = 1.0 / np.maximum(N, 1.0)
+            more = np.maximum(N, 1.0)
+            once = np.minimum(1.0, (1.0 + self.feedback.lost / more) / more)
         lost = float(np.sum(unseen * self.c) / self.c.sum())
         if lost > COVERED:
             return Undefined(f"{K} episodes are expected to leave {lost:.0%} of the target's weight unseen")

@@ -53,9 +53,9 @@ class Spending:
     - the sum of V(b; means) - V(b; lower ends).
     The box is taken at the counts that b leads to.
 
-    Of what is lost, a share of all, nothing is learned or credited: told trials stand for the sums above, less
-    what lost ones may hide (`Certified.hides`), and lost ones for what they add at least (`Worth`). Trials
-    that are out add what `Certified.budget` says: k - (out - 1) episodes count as above, the later ones so.
+    Of lost trials nothing is learned or credited: the sums above are over told ones, less what the lost may
+    hide (`Certified.hides`), and each of the lost counts as what it adds at least (`Worth`), as does each that
+    is out: the last out - 1.
     """
 
     def __init__(
@@ -91,6 +91,7 @@ class Spending:
         if not feedback.complete:
             self._find_worth(lowers, drawn)
         self.known, self.gain, self.richest, self.surely = math.inf, 0.0, d, np.zeros(len(self.grid))
+        self.unsure = np.zeros(len(self.grid))
         if earns:
             self._find_earner(mean, lowers)
 
@@ -142,6 +143,7 @@ class Spending:
         if len(enough) and worth > safe:
             self.known, self.gain = float(self.grid[enough[0]]), worth - self.problem.required
             self.richest, self.surely = self.stage.grid.by_state(play.flow), low - self.problem.required
+            self.unsure = worth - low
 
     def _summed(self, values: list[float]) -> Floats:
         """The sum over episodes 1 to n, at each n of the grid."""
@@ -219,9 +221,10 @@ class Spending:
         """What noise and paths of n episodes may have added, with what lost ones hide."""
         feedback, weight = self.feedback, float(self.play.weights.sum())
         new = (1.0 - self.same) * n
+        seen = feedback.told * (new + earner if feedback.hidden else new)
         rate = (self.earned - self.same * self.problem.baseline_value) / ((1.0 - self.same) * weight)
         unit = self.problem.constraint.scale**2 * self.play.noise
-        tally = Tally(None, proxy=unit * (feedback.told * new), length=weight * (feedback.told * new))
+        tally = Tally(None, proxy=unit * seen, length=weight * seen)
         tally.gained = rate * tally.length
         tally.last = math.ceil(new + earner)
         tally.whole = math.ceil(feedback.hidden * (new + earner))
@@ -229,7 +232,7 @@ class Spending:
         tally.hides = ledger.span * self.play.longest * tally.whole
         slack = min(
             tally.gained - ledger.seen_worth(tally) + self._at(n, self.paths),
-            feedback.told * self._at(n, self.open),
+            feedback.told * self._at(n, self.open) + (seen - feedback.told * new) * self._at(n, self.unsure),
         )
         if ledger.crosses:
             tally.strays = feedback.hidden * self._at(n, self.strays)
