@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from saver.theory.hardness import Hardness, hardness
 from saver.theory.nodewise import Nodewise, Number, Undefined, closed_design, nodewise, per_state
 from saver.theory.prediction import Forecast, Way
 from saver.theory.tractability import Tractability, tractability
-from saver.theory.verdict import Verdict, judge, remarks, unattainable
+from saver.theory.verdict import Verdict, judge, remarks, toll, unattainable
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,9 @@ class Diagnosis:
         spread_root: M(s_1)^2, on trees the smallest limit of all.
         unconstrained: the limit of the exact design without safety, with its `unconstrained_gap`.
         price: the safe limit over the unconstrained one; `gap` is how far the safe limit may be from optimal.
+        feedback: what will come back of the trials.
         ways: what each way of collecting will cost, by name.
+        at_once: the same if everything came back at once.
         notes: what is odd about this problem.
     """
 
@@ -56,7 +58,9 @@ class Diagnosis:
     unconstrained_gap: float
     price: Number
     gap: Number
+    feedback: Feedback
     ways: dict[str, Way]
+    at_once: dict[str, Way]
     verdict: Verdict
     notes: tuple[str, ...]
 
@@ -88,6 +92,11 @@ def diagnose(
 
     `stderr` is a standard error that is wanted; the exact design stops after about `seconds` and says how far
     it got.
+
+    Of a share `losses` of the trials nothing will ever be told, and `out` trials will be out at once, told in
+    the order of asking. `declared` and `order` are what the campaign will be told of both, as `losses` and
+    `order` of `Campaign`; `ran` says that lost trials will be abandoned with `ran=True`. `Way.at_budget`,
+    `certificate` and `episodes` hold what that costs, `limit` and `baseline_share` do not.
     """
     checks.kind("scenario", scenario, Scenario)
     K = checks.whole("episodes", scenario.episodes if episodes is None else episodes, 1)
@@ -105,6 +114,10 @@ def diagnose(
     forecast = Forecast(scenario, K, feedback)
     free, safe = _exact(problem, variance, mean, seconds)
     ways, wanted = _ways(forecast, problem, design, free, safe, stderr)
+    at_once = ways
+    if not feedback.complete:
+        goal = None if isinstance(wanted, Undefined) else wanted
+        at_once, _ = _ways(Forecast(scenario, K), problem, design, free, safe, goal)
     earned = float(np.sum(weights(problem.mdp, design) * mean))
     hard = hardness(problem, variance, mean, at, earned)
     eta = max(float(np.abs(table[at.state][at.allowed]).max()) for table in (world.reward.mean, mean))
@@ -113,7 +126,8 @@ def diagnose(
     if isinstance(safe, Undefined):
         verdict = unattainable(safe)
     else:
-        verdict = judge(problem, K, stderr, ways, (free, safe), forecast.cost)
+        verdict = judge(problem, K, stderr, ways, (free, safe), forecast.cost, feedback)
+        verdict = replace(verdict, feedback=toll(ways, at_once, feedback))
     return Diagnosis(
         scenario=scenario.name,
         episodes=K,
@@ -129,7 +143,9 @@ def diagnose(
         unconstrained_gap=free.gap,
         price=safe if isinstance(safe, Undefined) else safe.price,
         gap=safe if isinstance(safe, Undefined) else safe.gap,
+        feedback=feedback,
         ways=ways,
+        at_once=at_once,
         verdict=verdict,
         notes=remarks(scenario),
     )

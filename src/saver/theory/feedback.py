@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,7 +16,8 @@ from saver.safety.plays import Play, Stage
 TRACKED = 100  # episodes that say how often which policy is played
 
 
-class Feedback(NamedTuple):
+@dataclass(frozen=True)
+class Feedback:
     """What will come back, and in which words a campaign is told so.
 
     Attributes:
@@ -52,6 +53,13 @@ class Feedback(NamedTuple):
     def hidden(self) -> float:
         """The share that may have been lost because of its outcome."""
         return self.lost if self.losses == "hostile" else 0.0
+
+    def __str__(self) -> str:
+        """In words."""
+        lost = "none" if not self.lost else f"{100 * self.lost:.3g} %"
+        known = " and known to have run" if self.lost and self.ran else ""
+        order = "" if self.out == 1 else f" in {self.order} order" if self.order == "any" else " as asked"
+        return f"{lost} of the trials lost ({self.losses}{known}), {self.out} out at once{order}"
 
     @property
     def complete(self) -> bool:
@@ -94,4 +102,4 @@ class Worth:
 
 def steps(out: int) -> Floats:
     """Episodes at which a campaign with so many trials out is looked at: there it changes fast."""
-    return np.arange(1, 33) * math.ceil(out / 4.0) if out > 1 else np.zeros(0)
+    return np.arange(1.0, 33.0) * math.ceil(out / 4.0) if out > 1 else np.zeros(0)

@@ -54,8 +54,8 @@ class Spending:
     The box is taken at the counts that b leads to.
 
     Of lost trials nothing is learned or credited: the sums above are over told ones, less what the lost may
-    hide (`Certified.hides`), and each of the lost counts as what it adds at least (`Worth`), as does each that
-    is out: the last out - 1.
+    hide (`Certified.hides`), and each of the lost counts as what it adds at least (`Worth`). So does each
+    that is out: the last out - 1.
     """
 
     def __init__(
