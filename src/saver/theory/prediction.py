@@ -71,6 +71,7 @@ class Forecast:
         self.missed = self.c * (average - np.array(world.reward.mean))
         self.stage = Stage(problem.mdp)
         self.baseline = visits(problem.mdp, problem.baseline)
+        self._mixed: dict[bytes, tuple[Floats, Spending]] = {}
 
     def way(
         self, policy: Floats, stderr: float | None, *, safe: bool, drawn: bool = False, earns: bool = False
@@ -111,17 +112,29 @@ class Forecast:
 
     def _paced(self, policy: Floats, d: Floats, spending: Spending) -> tuple[Floats, Spending]:
         """The mixture with the richest policy that has the smallest error: a campaign paces its design so."""
-        best = d, spending
-        least = self._error(d, self.episodes, spending, drawn=False)
+        key = policy.tobytes()
+        if key not in self._mixed:
+            self._mixed[key] = self._least(policy, d, spending)
+        return self._mixed[key]
+
+    def _least(self, policy: Floats, d: Floats, spending: Spending) -> tuple[Floats, Spending]:
+        """Tries larger and larger parts, until the error grows."""
+        least, best = self._error(d, self.episodes, spending, drawn=False), (d, spending)
         rows = np.zeros(len(self.stage.nodes.state), dtype=np.int64)
         richest(self.stage.nodes, self.mean, self.mean, rows)
-        flows = self.stage.play(policy).flow, self.stage.evaluate(self.stage.grid.choices(True, rows)).flow
+        own, other = (
+            self.stage.play(policy).flow,
+            self.stage.evaluate(self.stage.grid.choices(True, rows)).flow,
+        )
         for part in PARTS:
-            flow = (1.0 - part) * flows[0] + part * flows[1]
-            mixed = behaviour(self.stage, flow)
+            mixed = behaviour(self.stage, (1.0 - part) * own + part * other)
             found = visits(self.problem.mdp, mixed), self._spending(mixed, False, True)
             error = self._error(found[0], self.episodes, found[1], drawn=False)
-            if isinstance(error, float) and (isinstance(least, Undefined) or error < least):
+            if isinstance(least, Undefined):
+                least, best = error, found
+            elif isinstance(error, Undefined) or error >= least:
+                break
+            else:
                 least, best = error, found
         return best
 

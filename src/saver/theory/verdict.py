@@ -145,12 +145,8 @@ def _budget(episodes: int, stderr: float | None, best: Way, feedback: Feedback =
     if best.certificate > LARGE * episodes and 10 * episodes <= MANY:
         share = 100 * best.certificate / episodes
         takes = f"the certificate takes {share:.0f} % of {episodes} episodes"
-        stays = bool(feedback.hidden)
-        return [
-            f"the feedback: {takes}, and less where less is lost"
-            if stays
-            else f"the budget: {takes}, and less of more"
-        ]
+        what, more = ("the feedback", "where less is lost") if feedback.hidden else ("the budget", "of more")
+        return [f"{what}: {takes}, and less {more}"]
     if isinstance(best.at_budget, Undefined):
         return ["the budget: more episodes"]
     return []
