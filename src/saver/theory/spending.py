@@ -29,12 +29,21 @@ class Spent(NamedTuple):
 
 
 class Look(NamedTuple):
-    """A moment of a campaign: `asked` episodes, `done` of which are no longer out, and what those were."""
+    """A moment of a campaign: `asked` episodes, `done` of which are no longer out.
+
+    `before` were spent at an earlier moment, and `part` of those spent since are done.
+    """
 
     asked: float
     done: float
-    baseline: float
-    earner: float
+    before: Spent
+    part: float
+
+    def finished(self, spent: Spent) -> Spent:
+        """Those done among the `spent`."""
+        return Spent(
+            *(min(s, b + self.part * max(0.0, s - b)) for s, b in zip(spent, self.before, strict=True))
+        )
 
 
 class Spending:
@@ -159,7 +168,7 @@ class Spending:
         for k in self._looks(K):
             look = self._look(k, past)
             first = self._smallest(look, ledger, None)
-            if look.done - min(first, look.baseline) < self.known:
+            if look.done - look.finished(Spent(first, earner)).baseline < self.known:
                 worst = max(worst, first)
             else:
                 earner = max(earner, self._smallest(look, ledger, worst))
@@ -171,13 +180,15 @@ class Spending:
         return np.unique([k for k in (*self.grid, *steps(self.feedback.out)) if k < K] + [float(K)])
 
     def _look(self, k: float, past: list[tuple[float, float, float]]) -> Look:
-        """What is no longer out after k episodes: those spent by then, or all where nothing is out."""
+        """What is no longer out after k episodes; between two looks as many are spent in each."""
         out = self.feedback.out - 1
-        if not out:
-            return Look(k, k, math.inf, math.inf)
         done = max(0.0, k - out)
+        if not out:
+            return Look(k, k, Spent(0.0, 0.0), 1.0)
         asked, baseline, earner = np.transpose(past)
-        return Look(k, done, float(np.interp(done, asked, baseline)), float(np.interp(done, asked, earner)))
+        before = Spent(float(np.interp(done, asked, baseline)), float(np.interp(done, asked, earner)))
+        last = float(asked[-1])
+        return Look(k, done, before, max(0.0, done - last) / (k - last))
 
     def _smallest(self, look: Look, ledger: Certified, worst: float | None) -> float:
         """The smallest number of episodes that pay for the others: of the baseline, or of the earner beside
@@ -188,10 +199,11 @@ class Spending:
             spent = Spent(first, 0.0) if worst is None else Spent(worst, first)
             return self._left(look, spent, ledger) >= 0.0
 
-        low, high = 0.0, look.asked - (worst or 0.0)
+        most = look.asked - (worst or 0.0)
+        low, high = 0.0, most
         if affordable(low):
             return 0.0
-        while high - low > 1e-6 * high:
+        while high - low > 1e-6 * most:
             middle = (low + high) / 2.0
             low, high = (low, middle) if affordable(middle) else (middle, high)
         return high
@@ -199,7 +211,7 @@ class Spending:
     def _left(self, look: Look, spent: Spent, ledger: Certified) -> float:
         """What is believed to be left after the next episode."""
         feedback = self.feedback
-        baseline, earner = min(spent.baseline, look.baseline), min(spent.earner, look.earner)
+        baseline, earner = look.finished(spent)
         n = look.done - baseline - earner
         away = look.asked - spent.baseline - spent.earner - n
         credit = ledger.credit * (1.0 if feedback.ran else feedback.told)
