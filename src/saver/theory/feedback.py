@@ -56,10 +56,14 @@ class Feedback:
 
     def __str__(self) -> str:
         """In words."""
-        lost = "none" if not self.lost else f"{100 * self.lost:.3g} %"
-        known = " and known to have run" if self.lost and self.ran else ""
-        order = "" if self.out == 1 else f" in {self.order} order" if self.order == "any" else " as asked"
-        return f"{lost} of the trials lost ({self.losses}{known}), {self.out} out at once{order}"
+        ran = ", known to have run" if self.ran else ""
+        lost = (
+            f"{100 * self.lost:.3g} % of the trials lost ({self.losses}{ran})"
+            if self.lost
+            else "nothing lost"
+        )
+        order = "in any order" if self.order == "any" else "in the order of asking"
+        return f"{lost}, " + ("one trial at a time" if self.out == 1 else f"{self.out} out at once {order}")
 
     @property
     def complete(self) -> bool:
