@@ -43,6 +43,7 @@ def command(*words, cwd=None):
         (["run", "bandit", "--collectors", ","], "--collectors is empty"),
         (["run", "tree", "--set", "depht=3"], "no argument of tree 'depht'; did you mean 'depth'?"),
         (["run", "tree", "--set", "depth"], "--set is 'depth'; it must be NAME=VALUE"),
+        (["diagnose", "tree", "--losses", "1"], "losses is 1; it must be in [0, 1)"),
         (["diagnose", "tree", "--alpha", "3"], "alpha is 3; it must be in (0, 1]"),
         (["reproduce", "--quick", "--full"], "--quick and --full were both given"),
         (["reproduce", "--seed", "x"], "--seed"),
@@ -100,6 +101,14 @@ def test_diagnose_prints_the_report_or_json():
     found = saver.diagnose(made, 700, stderr=0.1)
     assert command(*words).stdout == found.report()
     assert json.loads(command(*words, "--json").stdout) == found.to_dict()
+
+
+def test_diagnose_takes_lost_and_late_feedback():
+    words = ["diagnose", "bandit", "--episodes", "500", "--losses", "0.05", "--out-at-once", "2e1"]
+    words += ["--declared", "random", "--order", "asked", "--ran", "--json"]
+    found = json.loads(command(*words).stdout)
+    assert found["feedback"] == {"lost": 0.05, "out": 20, "losses": "random", "order": "asked", "ran": True}
+    assert found["ways"]["exact"]["at_budget"] > found["at_once"]["exact"]["at_budget"]
 
 
 def test_the_version():

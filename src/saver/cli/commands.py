@@ -13,14 +13,19 @@ from saver.cli import listing, show
 from saver.cli.options import (
     Alpha,
     Campaigns,
+    Declared,
     Delta,
     Episodes,
     Force,
     Jobs,
     Json,
+    Losses,
     More,
     Name,
+    Order,
     Out,
+    OutAtOnce,
+    Ran,
     Seed,
     check_picture,
     scenario_options,
@@ -162,16 +167,32 @@ def diagnose(
     alpha: Alpha = None,
     delta: Delta = None,
     more: More = None,
+    losses: Losses = 0.0,
+    out_at_once: OutAtOnce = 1,
+    declared: Declared = "hostile",
+    order: Order = "any",
+    ran: Ran = False,
     seconds: Annotated[float, typer.Option(min=0, help="time for the exact design")] = 20.0,
     json: Json = False,
 ) -> None:
     """Say what a problem will cost before it is run, and what the paper's theory says about it.
 
-    For example: `saver diagnose tree --episodes 2000 --stderr 0.05 --alpha 0.1`
+    For example: `saver diagnose tree --episodes 2000 --stderr 0.05 --alpha 0.1`, or with lost and late
+    feedback `saver diagnose tree --losses 0.05 --out-at-once 100`
     """
     made = find_scenario(scenario, **scenario_options(alpha, delta, more))
     with show.working("diagnosing"):
-        found = saver.diagnose(made, episodes, stderr=stderr, seconds=seconds)
+        found = saver.diagnose(
+            made,
+            episodes,
+            stderr=stderr,
+            seconds=seconds,
+            losses=losses,
+            out=out_at_once,
+            declared=declared,
+            order=order,
+            ran=ran,
+        )
     if json:
         show.plain(found.to_dict())
     else:

@@ -47,6 +47,13 @@ Episodes = Annotated[
 Campaigns = Annotated[
     int, typer.Option(parser=whole(2), metavar="NUMBER", help="campaigns for each collector")
 ]
+Losses = Annotated[float, typer.Option(help="the share of trials of which nothing will be told")]
+OutAtOnce = Annotated[
+    int, typer.Option(parser=whole(1), metavar="NUMBER", help="how many trials will be out at once")
+]
+Declared = Annotated[str, typer.Option(help="who chooses what is lost, or told late: hostile, or random")]
+Order = Annotated[str, typer.Option(help="in which order trials start: any, or asked")]
+Ran = Annotated[bool, typer.Option("--ran", help="lost trials are known to have run")]
 More = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="any other argument of the scenario; may be repeated"),

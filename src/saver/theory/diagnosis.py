@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,12 @@ from saver.problem import checks, weights
 from saver.problem.statement import Problem
 from saver.problem.world import Scenario
 from saver.theory.bounds import SMALLEST_DEVIATION, Bounds, bounds, sizes_of
+from saver.theory.feedback import Feedback
 from saver.theory.hardness import Hardness, hardness
 from saver.theory.nodewise import Nodewise, Number, Undefined, closed_design, nodewise, per_state
 from saver.theory.prediction import Forecast, Way
 from saver.theory.tractability import Tractability, tractability
-from saver.theory.verdict import Verdict, judge, remarks, unattainable
+from saver.theory.verdict import Verdict, judge, remarks, toll, unattainable
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +38,9 @@ class Diagnosis:
         spread_root: M(s_1)^2, on trees the smallest limit of all.
         unconstrained: the limit of the exact design without safety, with its `unconstrained_gap`.
         price: the safe limit over the unconstrained one; `gap` is how far the safe limit may be from optimal.
+        feedback: what will come back of the trials.
         ways: what each way of collecting will cost, by name.
+        at_once: the same if everything came back at once.
         notes: what is odd about this problem.
     """
 
@@ -55,7 +58,9 @@ class Diagnosis:
     unconstrained_gap: float
     price: Number
     gap: Number
+    feedback: Feedback
     ways: dict[str, Way]
+    at_once: dict[str, Way]
     verdict: Verdict
     notes: tuple[str, ...]
 
@@ -77,17 +82,28 @@ def diagnose(
     *,
     stderr: float | None = None,
     seconds: float = 20.0,
+    losses: float = 0.0,
+    out: int = 1,
+    declared: str = "hostile",
+    order: str = "any",
+    ran: bool = False,
 ) -> Diagnosis:
     """Diagnose `scenario` with `episodes` (its default) before it is run, from the truth of its world.
 
     `stderr` is a standard error that is wanted; the exact design stops after about `seconds` and says how far
     it got.
+
+    Of a share `losses` of the trials nothing will ever be told, and `out` trials will be out at once, told in
+    the order of asking. `declared` and `order` are what the campaign will be told of both, as `losses` and
+    `order` of `Campaign`; `ran` says that lost trials will be abandoned with `ran=True`. `Way.at_budget`,
+    `certificate` and `episodes` hold what that costs, `limit` and `baseline_share` do not.
     """
     checks.kind("scenario", scenario, Scenario)
     K = checks.whole("episodes", scenario.episodes if episodes is None else episodes, 1)
     if stderr is not None:
         stderr = checks.between("stderr", stderr, 0.0, math.inf, closed=(False, False))
     seconds = checks.between("seconds", seconds, 0.0, math.inf, closed=(True, False))
+    feedback = Feedback.checked(losses, out, declared, order, ran)
     problem, world = scenario.problem, scenario.world
     n = K * problem.mdp.horizon
     variance = np.array(check_variance(problem.mdp, world.reward.variance))
@@ -95,9 +111,13 @@ def diagnose(
     closed = closed_design(problem, variance)
     at, design = nodewise(problem, closed), closed.policy
     root = float(np.sum(problem.mdp.start[at.state] * at.spread**2 * (at.step == 0)))
-    forecast = Forecast(scenario, K)
+    forecast = Forecast(scenario, K, feedback)
     free, safe = _exact(problem, variance, mean, seconds)
     ways, wanted = _ways(forecast, problem, design, free, safe, stderr)
+    at_once = ways
+    if not feedback.complete:
+        goal = None if isinstance(wanted, Undefined) else wanted
+        at_once, _ = _ways(Forecast(scenario, K), problem, design, free, safe, goal)
     earned = float(np.sum(weights(problem.mdp, design) * mean))
     hard = hardness(problem, variance, mean, at, earned)
     eta = max(float(np.abs(table[at.state][at.allowed]).max()) for table in (world.reward.mean, mean))
@@ -106,7 +126,8 @@ def diagnose(
     if isinstance(safe, Undefined):
         verdict = unattainable(safe)
     else:
-        verdict = judge(problem, K, stderr, ways, (free, safe), forecast.cost)
+        verdict = judge(problem, K, stderr, ways, (free, safe), forecast.cost, feedback)
+        verdict = replace(verdict, feedback=toll(ways, at_once, feedback))
     return Diagnosis(
         scenario=scenario.name,
         episodes=K,
@@ -122,7 +143,9 @@ def diagnose(
         unconstrained_gap=free.gap,
         price=safe if isinstance(safe, Undefined) else safe.price,
         gap=safe if isinstance(safe, Undefined) else safe.gap,
+        feedback=feedback,
         ways=ways,
+        at_once=at_once,
         verdict=verdict,
         notes=remarks(scenario),
     )

@@ -8,14 +8,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from saver._types import Floats
+from saver.design.flows import richest
 from saver.design.limits import check_variance, limit_of
 from saver.problem import visits, weights
 from saver.problem.world import Scenario
 from saver.safety.plays import Stage
+from saver.safety.policies import Policy
+from saver.theory.feedback import AT_ONCE, Feedback
 from saver.theory.nodewise import Number, Undefined
 from saver.theory.spending import MANY, Spending
 
 SLACK = 1e-5  # relative, of a standard error that is reached
+PARTS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)  # of the richest policy, beside a design
 COVERED = 0.02  # of the target's weight may stay unseen
 
 
@@ -27,9 +31,11 @@ class Way:
         safe: whether it keeps the promise, with baseline episodes where it must.
         constraint_value: V_c of its behaviour without baseline episodes.
         baseline_share: of baseline episodes in the long run.
-        limit: K * MSE in the long run.
-        at_budget: K * MSE at the budget asked about, the certificate's cost included.
-        certificate: baseline episodes that the certificate takes at that budget, beyond the share above.
+        limit: K * MSE in the long run, if nothing is lost.
+        at_budget: K * MSE at the budget asked about, with what the certificate costs, and lost and late
+            feedback.
+        certificate: baseline episodes that the certificate takes at that budget, beyond the share above; what
+            goes where the baseline goes counts as such.
         episodes: what it needs for the standard error asked for.
     """
 
@@ -42,11 +48,21 @@ class Way:
     episodes: Number
 
 
+def behaviour(stage: Stage, flow: Floats) -> Floats:
+    """The policy that leads to this flow, [L, S, A]; where nothing flows, the first allowed action."""
+    mass = flow.sum(axis=1, keepdims=True)
+    allowed = stage.mdp.available[stage.nodes.state]
+    other = np.eye(flow.shape[1])[np.argmax(allowed, axis=1)]
+    rows = np.where(mass > 0.0, flow / np.where(mass > 0.0, mass, 1.0), other)
+    return Policy(stage.grid, True, rows).table()
+
+
 class Forecast:
     """Predicts ways for one scenario, from its truth, at a budget of `episodes`."""
 
-    def __init__(self, scenario: Scenario, episodes: int) -> None:
+    def __init__(self, scenario: Scenario, episodes: int, feedback: Feedback = AT_ONCE) -> None:
         problem, world = scenario.problem, scenario.world
+        self.feedback = feedback
         self.problem, self.episodes = problem, episodes
         self.mean = np.array(world.constraint.mean)
         self.c = weights(problem.mdp, problem.target)
@@ -55,6 +71,7 @@ class Forecast:
         self.missed = self.c * (average - np.array(world.reward.mean))
         self.stage = Stage(problem.mdp)
         self.baseline = visits(problem.mdp, problem.baseline)
+        self._mixed: dict[bytes, tuple[Floats, Spending]] = {}
 
     def way(
         self, policy: Floats, stderr: float | None, *, safe: bool, drawn: bool = False, earns: bool = False
@@ -62,25 +79,64 @@ class Forecast:
         """One way; `drawn` if its actions are drawn at random and not tracked, `earns` if it falls back to
         what surely earns most.
         """
-        d, K = visits(self.problem.mdp, policy), self.episodes
-        earned = self.stage.play(policy).value(self.mean)
-        share = self._share(earned) if safe else 0.0
-        spending = (
-            Spending(self.problem, K, self.stage, self.mean, policy, drawn=drawn, earns=earns)
-            if safe
-            else None
-        )
+        K, share, spending = self.episodes, 0.0, None
+        d, earned = visits(self.problem.mdp, policy), self.stage.play(policy).value(self.mean)
+        limit = self._in_the_long_run(d, self._share(earned) if safe else 0.0)
+        if safe:
+            share, spending = self._share(earned), self._spending(policy, drawn, earns)
+            if earns and not self.feedback.complete:
+                d, spending = self._paced(policy, d, spending)
         spent = spending.episodes(K).baseline if spending else 0.0
         way = Way(
             safe,
             earned,
             share,
-            self._in_the_long_run(d, share),
+            limit,
             self._error(d, K, spending, drawn),
             math.ceil(max(0.0, spent - share * K) - 1e-6),
             Undefined("no standard error was asked for"),
         )
         return way if stderr is None else replace(way, episodes=self._needed(d, spending, drawn, stderr))
+
+    def _spending(self, policy: Floats, drawn: bool, earns: bool) -> Spending:
+        return Spending(
+            self.problem,
+            self.episodes,
+            self.stage,
+            self.mean,
+            policy,
+            drawn=drawn,
+            earns=earns,
+            feedback=self.feedback,
+        )
+
+    def _paced(self, policy: Floats, d: Floats, spending: Spending) -> tuple[Floats, Spending]:
+        """The mixture with the richest policy that has the smallest error: a campaign paces its design so."""
+        key = policy.tobytes()
+        if key not in self._mixed:
+            self._mixed[key] = self._least(policy, d, spending)
+        return self._mixed[key]
+
+    def _least(self, policy: Floats, d: Floats, spending: Spending) -> tuple[Floats, Spending]:
+        """Tries larger and larger parts, until the error grows."""
+        least, best = self._error(d, self.episodes, spending, drawn=False), (d, spending)
+        rows = np.zeros(len(self.stage.nodes.state), dtype=np.int64)
+        richest(self.stage.nodes, self.mean, self.mean, rows)
+        own, other = (
+            self.stage.play(policy).flow,
+            self.stage.evaluate(self.stage.grid.choices(True, rows)).flow,
+        )
+        for part in PARTS:
+            mixed = behaviour(self.stage, (1.0 - part) * own + part * other)
+            found = visits(self.problem.mdp, mixed), self._spending(mixed, False, True)
+            error = self._error(found[0], self.episodes, found[1], drawn=False)
+            if isinstance(least, Undefined):
+                least, best = error, found
+            elif isinstance(error, Undefined) or error >= least:
+                break
+            else:
+                least, best = error, found
+        return best
 
     def _share(self, earned: float) -> float:
         """q with q V_c(pi_0) + (1 - q) V_c(b) = (1 - alpha) V_c(pi_0); 0 if b is safe."""
@@ -105,6 +161,7 @@ class Forecast:
         if spending is not None:
             spent = spending.episodes(K)
             N = spent.baseline * self.baseline + spent.earner * spending.richest + (K - sum(spent)) * d
+        N = self.feedback.told * N
         wanted = self.c > 0
         if drawn:
             unseen = np.exp(-N)
@@ -113,7 +170,8 @@ class Forecast:
         else:
             share = N.sum(axis=1) / np.maximum(wanted.sum(axis=1), 1)
             unseen = np.repeat(np.maximum(0.0, 1.0 - share)[:, None], N.shape[1], axis=1)
-            once = 1.0 / np.maximum(N, 1.0)
+            more = np.maximum(N, 1.0)
+            once = np.minimum(1.0, (1.0 + self.feedback.lost / more) / more)
         lost = float(np.sum(unseen * self.c) / self.c.sum())
         if lost > COVERED:
             return Undefined(f"{K} episodes are expected to leave {lost:.0%} of the target's weight unseen")

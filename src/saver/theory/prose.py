@@ -25,6 +25,7 @@ def report(d: Diagnosis, width: int) -> str:
         f"{d.scenario}: {d.episodes} episodes, n = {d.samples} samples",
         "",
         f"{d.verdict.word.upper()}: {d.verdict.because}.",
+        *[f"  {text}" for text in (d.verdict.feedback,) if text],
         *[f"  change {remedy}" for remedy in d.verdict.remedies],
         *[f"  note: {note}" for note in d.notes],
         "",
@@ -76,7 +77,20 @@ def _ways(d: Diagnosis, width: int) -> list[str]:
         _line("relative gap of the safe limit", d.gap) + f", of the other {d.unconstrained_gap:.2g}",
         "(paper: b_* and baseline episodes in turn; exact: the optimal safe design; baseline: the share of",
         " baseline episodes in the long run; certificate: how many more the certified ledger needs here)",
+        *([] if d.feedback.complete else _at_once(d)),
     ]
+
+
+def _at_once(d: Diagnosis) -> list[str]:
+    """What lost and late feedback costs each way."""
+    rows = [f"At this budget if everything came back at once, and with {d.feedback}:"]
+    for name, way in d.ways.items():
+        before = d.at_once[name]
+        rows.append(
+            f"  {name}: K * MSE {_cell(before.at_budget)} and {_cell(way.at_budget)}, "
+            f"certificate {before.certificate:,} and {way.certificate:,}"
+        )
+    return rows
 
 
 def _theory(d: Diagnosis) -> list[str]:

@@ -10,10 +10,12 @@ import numpy as np
 from saver._types import Floats
 from saver.design.flows import richest
 from saver.problem import Problem, visits
+from saver.problem.moments import Moments
 from saver.safety.certified import Certified
+from saver.safety.entries import Tally
 from saver.safety.ledger import Terms
-from saver.safety.noise import missing
 from saver.safety.plays import Play, Stage
+from saver.theory.feedback import AT_ONCE, Feedback, Worth, steps, tracked
 
 MANY = 10**9  # episodes; what needs more is called out of reach
 POINTS = 40  # at which the box is evaluated
@@ -24,6 +26,24 @@ class Spent(NamedTuple):
 
     baseline: float
     earner: float
+
+
+class Look(NamedTuple):
+    """A moment of a campaign: `asked` episodes, `done` of which are no longer out.
+
+    `before` were spent at an earlier moment, and `part` of those spent since are done.
+    """
+
+    asked: float
+    done: float
+    before: Spent
+    part: float
+
+    def finished(self, spent: Spent) -> Spent:
+        """Those done among the `spent`."""
+        return Spent(
+            *(min(s, b + self.part * max(0.0, s - b)) for s, b in zip(spent, self.before, strict=True))
+        )
 
 
 class Spending:
@@ -41,6 +61,10 @@ class Spending:
     - where paths are random, the boundary u(v) of both;
     - the sum of V(b; means) - V(b; lower ends).
     The box is taken at the counts that b leads to.
+
+    Of lost trials nothing is learned or credited: the sums above are over told ones, less what the lost may
+    hide (`Certified.hides`), and each of the lost counts as what it adds at least (`Worth`). So does each
+    that is out: the last out - 1.
     """
 
     def __init__(
@@ -53,27 +77,55 @@ class Spending:
         *,
         drawn: bool,
         earns: bool,
+        feedback: Feedback = AT_ONCE,
     ) -> None:
         self.problem, self.stage, self.play = problem, stage, stage.play(policy)
-        self.earned, self.same = self.play.value(mean), self._same()
+        self.earned, self.same, self.feedback = self.play.value(mean), self._same(), feedback
         self.grid = np.unique(np.round(np.geomspace(1, MANY, POINTS)))
         ledger, d = self._ledger(episodes), visits(problem.mdp, policy)
-        boxes = [ledger.box.ends(np.floor((n - 1.0) * d), mean) for n in self.grid]
+        boxes = [self._box(ledger, n - 1.0, d, mean) for n in self.grid]
+        lowers = [lower for lower, _ in boxes]
         least = stage.least if stage.deterministic else Play.value
-        self.ahead = np.array([max(0.0, problem.required - least(self.play, lower)) for lower, _ in boxes])
-        self.open = self._summed([self.earned - self.play.value(lower) for lower, _ in boxes])
-        self.paths, self.boxed = np.zeros(len(self.grid)), np.zeros(len(self.grid))
+        self.ahead = np.array([max(0.0, problem.required - least(self.play, lower)) for lower in lowers])
+        self.open = self._summed([self.earned - self.play.value(lower) for lower in lowers])
+        self.paths, self.boxed, self.strays = (np.zeros(len(self.grid)) for _ in range(3))
         if not stage.deterministic:
             halves = [(upper - lower) / 2.0 for lower, upper in boxes]
             strays = np.sqrt(self._variance(drawn) * 2.0 / math.pi)
-            self.paths = np.sqrt(self.grid) * [np.sum(strays * h) for h in halves]
+            self.paths = np.sqrt(feedback.told * self.grid) * [np.sum(strays * h) for h in halves]
             self.boxed = self._summed([self.play.longest * self.play.value(h**2) for h in halves])
-        self.known, self.gain, self.richest = math.inf, 0.0, d
+            if feedback.hidden:
+                self.strays = self._summed([stage.widest(self.play, h) + self.play.value(h) for h in halves])
+        self.lost, self.away = np.zeros(len(self.grid)), np.zeros(len(self.grid))
+        if not feedback.complete:
+            self._find_worth(lowers, drawn)
+        self.known, self.gain, self.richest, self.surely = math.inf, 0.0, d, np.zeros(len(self.grid))
+        self.unsure = np.zeros(len(self.grid))
         if earns:
-            self._find_earner(mean, [lower for lower, _ in boxes])
+            self._find_earner(mean, lowers)
+
+    def _box(self, ledger: Certified, n: float, d: Floats, mean: Floats) -> tuple[Floats, Floats]:
+        """The box after n episodes with visits `d` each, of which some are lost."""
+        told, hidden = np.floor(self.feedback.told * n * d), self.feedback.hidden * n
+        tally = Tally(Moments(told, mean, np.zeros(mean.shape)))
+        if hidden and self.stage.deterministic:
+            tally.missed = np.ceil(hidden * d)
+        elif hidden:
+            tally.awaited, tally.walked = n * d, told
+            tally.most = math.ceil(hidden) * np.where(d > 0.0, self.stage.most, 0.0)
+        return ledger.box_of(tally, ())
+
+    def _find_worth(self, lowers: list[Floats], drawn: bool) -> None:
+        """What a lost trial adds, and one that is out."""
+        sampled = drawn and not self.stage.deterministic
+        plays = [self.play] if sampled else tracked(self.stage, self.play)
+        baseline, problem = self.stage.play(self.problem.baseline), self.problem
+        worth = Worth(plays, baseline, problem.baseline_value, problem.required)
+        self.lost = np.array([worth.adds(lower, self.feedback.ran) for lower in lowers])
+        self.away = np.array([worth.adds(lower, self.feedback.order == "asked") for lower in lowers])
 
     def _ledger(self, K: int) -> Certified:
-        return Certified(Terms(self.problem, K, self.stage))
+        return Certified(Terms(self.problem, K, self.stage, self.feedback.losses, self.feedback.order))
 
     def _same(self) -> float:
         """The share of trials that go where the baseline goes, and are counted as such."""
@@ -99,7 +151,8 @@ class Spending:
         enough = np.flatnonzero(((worth + low) / 2.0 >= safe) & passes)
         if len(enough) and worth > safe:
             self.known, self.gain = float(self.grid[enough[0]]), worth - self.problem.required
-            self.richest = self.stage.grid.by_state(play.flow)
+            self.richest, self.surely = self.stage.grid.by_state(play.flow), low - self.problem.required
+            self.unsure = worth - low
 
     def _summed(self, values: list[float]) -> Floats:
         """The sum over episodes 1 to n, at each n of the grid."""
@@ -111,43 +164,94 @@ class Spending:
     def episodes(self, K: int) -> Spent:
         """Those spent among K; all if nothing else can be afforded."""
         ledger, worst, earner = self._ledger(K), 0.0, 0.0
-        for k in (*self.grid[self.grid < K], float(K)):
-            first = self._smallest(k, ledger, 0.0, ledger.credit)
-            if k - first < self.known:
+        past = [(0.0, 0.0, 0.0)]
+        for k in self._looks(K):
+            look = self._look(k, past)
+            first = self._smallest(look, ledger, None)
+            if look.done - look.finished(Spent(first, earner)).baseline < self.known:
                 worst = max(worst, first)
             else:
-                paid = worst * ledger.credit
-                earner = max(earner, self._smallest(k - worst, ledger, paid, self.gain))
+                earner = max(earner, self._smallest(look, ledger, worst))
+            past.append((k, worst, earner))
         return Spent(worst, earner)
 
-    def _smallest(self, k: float, ledger: Certified, paid: float, gain: float) -> float:
-        """The smallest number of episodes among k that pay for the others, `gain` each."""
-        spare = self.earned - self.problem.required
+    def _looks(self, K: int) -> Floats:
+        """When to look."""
+        return np.unique([k for k in (*self.grid, *steps(self.feedback.out)) if k < K] + [float(K)])
+
+    def _look(self, k: float, past: list[tuple[float, float, float]]) -> Look:
+        """What is no longer out after k episodes; between two looks as many are spent in each."""
+        out = self.feedback.out - 1
+        done = max(0.0, k - out)
+        if not out:
+            return Look(k, k, Spent(0.0, 0.0), 1.0)
+        asked, baseline, earner = np.transpose(past)
+        before = Spent(float(np.interp(done, asked, baseline)), float(np.interp(done, asked, earner)))
+        last = float(asked[-1])
+        return Look(k, done, before, max(0.0, done - last) / (k - last))
+
+    def _smallest(self, look: Look, ledger: Certified, worst: float | None) -> float:
+        """The smallest number of episodes that pay for the others: of the baseline, or of the earner beside
+        `worst` of the baseline.
+        """
 
         def affordable(first: float) -> bool:
-            n = k - first
-            return paid + first * gain + n * spare >= self._unseen(n, ledger)
+            spent = Spent(first, 0.0) if worst is None else Spent(worst, first)
+            return self._left(look, spent, ledger) >= 0.0
 
-        low, high = 0.0, k
+        most = look.asked - (worst or 0.0)
+        low, high = 0.0, most
         if affordable(low):
             return 0.0
-        while high - low > 1e-6 * k:
+        while high - low > 1e-6 * most:
             middle = (low + high) / 2.0
             low, high = (low, middle) if affordable(middle) else (middle, high)
         return high
 
-    def _unseen(self, n: float, ledger: Certified) -> float:
+    def _left(self, look: Look, spent: Spent, ledger: Certified) -> float:
+        """What is believed to be left after the next episode."""
+        feedback = self.feedback
+        baseline, earner = look.finished(spent)
+        n = look.done - baseline - earner
+        away = look.asked - spent.baseline - spent.earner - n
+        credit = ledger.credit * (1.0 if feedback.ran else feedback.told)
+        surely = self._at(n, self.surely)
+        gain = feedback.told * self.gain + feedback.lost * (surely if feedback.ran else min(0.0, surely))
+        spare = feedback.told * (self.earned - self.problem.required) + feedback.lost * self._at(n, self.lost)
+        believed = baseline * credit + earner * gain + n * spare + away * self._at(n, self.away)
+        if feedback.order == "asked":
+            believed += (spent.baseline - baseline) * ledger.credit + (spent.earner - earner) * surely
+        return believed - self._unseen(n, away, earner, ledger)
+
+    def _unseen(self, n: float, away: float, earner: float, ledger: Certified) -> float:
         """The slack after n episodes, and what the gate wants covered."""
-        new, weight = (1.0 - self.same) * n, float(self.play.weights.sum())
-        if new <= 0.0:
+        if (1.0 - self.same) * (n + away) <= 0.0:
             return 0.0
+        return (self._slack(n, earner, ledger) if n > 0.0 else 0.0) + self._at(n, self.ahead)
+
+    def _slack(self, n: float, earner: float, ledger: Certified) -> float:
+        """What noise and paths of n episodes may have added, with what lost ones hide."""
+        feedback, weight = self.feedback, float(self.play.weights.sum())
+        new = (1.0 - self.same) * n
+        seen = feedback.told * (new + earner if feedback.hidden else new)
         rate = (self.earned - self.same * self.problem.baseline_value) / ((1.0 - self.same) * weight)
-        proxy = self.problem.constraint.scale**2 * self.play.noise * new
-        noise: float = missing(rate, proxy, weight * new, ledger.rule)
-        slack = min(noise + self._at(n, self.paths), self._at(n, self.open))
+        unit = self.problem.constraint.scale**2 * self.play.noise
+        tally = Tally(None, proxy=unit * seen, length=weight * seen)
+        tally.gained = rate * tally.length
+        tally.last = math.ceil(new + earner)
+        tally.whole = math.ceil(feedback.hidden * (new + earner))
+        tally.whole_proxy = unit * tally.whole
+        tally.hides = ledger.span * self.play.longest * tally.whole
+        slack = min(
+            tally.gained - ledger.seen_worth(tally) + self._at(n, self.paths),
+            feedback.told * self._at(n, self.open) + (seen - feedback.told * new) * self._at(n, self.unsure),
+        )
         if ledger.crosses:
-            slack = min(slack, ledger.boundary(proxy + self._at(n, self.boxed)))
-        return float(slack + self._at(n, self.ahead))
+            tally.strays = feedback.hidden * self._at(n, self.strays)
+            kept = feedback.told + feedback.hidden
+            tally.sum_v = tally.proxy + tally.whole_proxy + kept * self._at(n, self.boxed)
+            slack = min(slack, -ledger.together(tally, ()))
+        return slack
 
     def _at(self, n: float, values: Floats) -> float:
         return float(np.interp(n, self.grid, values))

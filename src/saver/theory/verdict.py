@@ -13,6 +13,7 @@ from saver.design.exact import ExactDesign
 from saver.problem.laws import Bernoulli
 from saver.problem.statement import Problem
 from saver.problem.world import Scenario
+from saver.theory.feedback import AT_ONCE, Feedback
 from saver.theory.nodewise import Undefined
 from saver.theory.prediction import Way
 from saver.theory.spending import MANY
@@ -27,11 +28,15 @@ CLOSE = 1e-6  # relative, for promises about the world
 
 @dataclass(frozen=True)
 class Verdict:
-    """`word` is "free", "affordable" or "hopeless"; `because` says why, `remedies` what to change."""
+    """`word` is "free", "affordable" or "hopeless"; `because` says why, `remedies` what to change.
+
+    `feedback` says what lost and late feedback costs; it is empty where everything comes back at once.
+    """
 
     word: str
     because: str
     remedies: tuple[str, ...]
+    feedback: str = ""
 
 
 def judge(
@@ -41,11 +46,16 @@ def judge(
     ways: dict[str, Way],
     pair: tuple[ExactDesign, ExactDesign],
     cost: Floats,
+    feedback: Feedback = AT_ONCE,
 ) -> Verdict:
-    """The verdict at this budget; `cost` is c^2 variance, `stderr` the standard error that was asked for."""
+    """The verdict at this budget; `cost` is c^2 variance, `stderr` the standard error that was asked for.
+
+    Safety is held against the same losses without it: there only the data are missing.
+    """
     name, best = _best(ways)
     free = ways["unconstrained"]
     assert isinstance(free.limit, float)
+    without_safety = free.limit / feedback.told
     if isinstance(best.at_budget, Undefined):
         text = f"there is no estimate at this budget: {best.at_budget.because}"
         return Verdict(
@@ -56,25 +66,41 @@ def judge(
         text = (
             f"a standard error of {stderr:.3g} is out of reach of {episodes} episodes: {reached:.3g} ({name})"
         )
-        without = (free.limit / episodes) ** 0.5
+        without = (without_safety / episodes) ** 0.5
         if without > stderr:
             text += f", and {without:.3g} without safety"
             return Verdict("hopeless", text, tuple(_budget(episodes, stderr, best)))
         remedies = (*_budget(episodes, stderr, best), *_cheaper(problem, free, pair, cost))
         return Verdict("hopeless", text, remedies)
-    factor = max(1.0, best.at_budget / free.limit) if free.limit > 0 else 1.0
+    factor = max(1.0, best.at_budget / without_safety) if free.limit > 0 else 1.0
     text = (
         f"safety multiplies the error by {factor:.3g} at this budget, by {pair[1].price:.4g} in the long run"
     )
     if max(pair[0].gap, pair[1].gap) > ROUGH:
         low, high = max(1.0, pair[1].price / (1.0 + pair[1].gap)), pair[1].price * (1.0 + pair[0].gap)
         text += f" (by something from {low:.4g} to {high:.4g}: the exact design was stopped early)"
-    remedies = (*_cheaper(problem, free, pair, cost), *_budget(episodes, stderr, best))
+    remedies = (*_cheaper(problem, free, pair, cost), *_budget(episodes, stderr, best, feedback))
     if factor > HOPELESS and stderr is None:
         return Verdict("hopeless", text, remedies)
     if pair[1].price == 1.0 and factor <= FREE:
         return Verdict("free", text, ())
     return Verdict("affordable", text, remedies)
+
+
+def toll(ways: dict[str, Way], at_once: dict[str, Way], feedback: Feedback) -> str:
+    """What lost and late feedback costs the best safe way."""
+    if feedback.complete:
+        return ""
+    name, found = _best(ways)
+    before, after = at_once[name].at_budget, found.at_budget
+    if isinstance(after, Undefined) or isinstance(before, Undefined):
+        return f"feedback, {feedback}: what that costs is not known, because there is no estimate"
+    factor = after / before if before > 0.0 else 1.0
+    alone = f", {1.0 / feedback.told:.3g} of it by lost data alone" if feedback.lost else ""
+    return (
+        f"feedback, {feedback}: that multiplies the error by {factor:.3g} ({name}){alone}, and takes "
+        f"{found.certificate:,} baseline episodes instead of {at_once[name].certificate:,}"
+    )
 
 
 def _best(ways: dict[str, Way]) -> tuple[str, Way]:
@@ -108,7 +134,7 @@ def _cheaper(problem: Problem, free: Way, pair: tuple[ExactDesign, ExactDesign],
     return found
 
 
-def _budget(episodes: int, stderr: float | None, best: Way) -> list[str]:
+def _budget(episodes: int, stderr: float | None, best: Way, feedback: Feedback = AT_ONCE) -> list[str]:
     """What a larger one would do."""
     if stderr is not None:
         if isinstance(best.episodes, Undefined):
@@ -118,7 +144,9 @@ def _budget(episodes: int, stderr: float | None, best: Way) -> list[str]:
         return []
     if best.certificate > LARGE * episodes and 10 * episodes <= MANY:
         share = 100 * best.certificate / episodes
-        return [f"the budget: the certificate takes {share:.0f} % of {episodes} episodes, and less of more"]
+        takes = f"the certificate takes {share:.0f} % of {episodes} episodes"
+        what, more = ("the feedback", "where less is lost") if feedback.hidden else ("the budget", "of more")
+        return [f"{what}: {takes}, and less {more}"]
     if isinstance(best.at_budget, Undefined):
         return ["the budget: more episodes"]
     return []
