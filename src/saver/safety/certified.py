@@ -147,12 +147,13 @@ class Certified(Ledger):
         kept = told / (told + lost) if lost and told else 1.0
         debt = self.required - book.last_low - baseline * self.credit - grows * self.gone(book)
         rate = self.required / self.length if tally.length == 0.0 else tally.gained / tally.length
-        more = remaining + sum(line.designed for line in self.away(book))
+        out = sum(line.designed for line in self.away(book))
+        more = kept * (out + remaining)
         v, length = tally.proxy + more * book.last_proxy, tally.length + more * book.last_longest
         hidden = grows * self.hides(tally, ())[0] + missing(rate, v, length, self.rule)
         if not self.deterministic:
             hidden += float(np.sum(np.abs(tally.realised - tally.expected) * self.middle(book)[1]))
-        return float(self.required + (hidden + debt) / (kept * (done + remaining)))
+        return float(self.required + (hidden + debt) / (done - out + more))
 
     def ends(self, book: CertifiedBook) -> tuple[Floats, Floats]:
         """The box now: lower and upper ends."""
