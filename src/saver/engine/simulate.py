@@ -69,7 +69,7 @@ def simulate(
         kept, worst = run_reference(scenario, chosen, count, points, seed, runs, truth, tick, returns)
     else:
         setting = Setting(scenario, chosen, count, seed, truth)
-        kept, worst = run_compiled(setting, points, runs, threads or _cores(), tick)
+        kept, worst = run_compiled(setting, points, runs, threads or cores(), tick)
     return Runs(
         checkpoints=points,
         worst_budget=worst,
@@ -139,7 +139,7 @@ def check_memory(runs: int, points: int, episodes: int) -> None:
         )
 
 
-def _cores() -> int:
+def cores() -> int:
     """The cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
