@@ -27,7 +27,7 @@ class Feedback:
         ran: what is said of a lost trial: True, it ran; None, nobody knows.
         straggle: how many of the first trials never come back and are never abandoned.
         cancel: up to this share of trials has not started when the others of a batch are in. They start,
-            the newest first, until the sum of the told looks high without the rest, which is cancelled. Needs
+            the newest first, until what will be told looks high without the rest, which is cancelled. Needs
             back="held"; the batch is then told in the order of asking.
         cut: the share of episodes of several steps that are cut off, and told until then.
     """

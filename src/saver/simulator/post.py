@@ -14,7 +14,7 @@ from saver.simulator.feedback import Feedback
 from saver.simulator.player import Player
 from saver.simulator.truth import Account
 
-HIGH = 2.0  # a sum of noise looks high at so many of its standard deviations
+HIGH = 1.5  # standard deviations: where a sum of noise looks high
 ROUND = 1e-9  # of a quota
 
 
@@ -57,7 +57,6 @@ class Post:
         self.account, self.rng = account, rng
         self.waiting: list[Letter] = []  # in the order of asking
         self.lost = self.settled = 0
-        self.sum = self.squares = 0.0  # of the noise of what was told
 
     def send(self, trial: Trial) -> Episode | None:
         """A trial goes out; what happened in it, where it has started."""
@@ -129,12 +128,11 @@ class Post:
                 self._start(letter)
                 seen.insert(0, letter)
 
-    def peak(self, letters: Sequence[Letter]) -> float:
-        """The highest that the told sum will look when these are told one after the other."""
-        noise = np.array([letter.noise for letter in letters])
-        squares = self.squares + np.cumsum(noise**2)
-        seen = squares > 0.0
-        return float(np.max((self.sum + np.cumsum(noise))[seen] / np.sqrt(squares[seen]), initial=-math.inf))
+    @staticmethod
+    def peak(letters: Sequence[Letter]) -> float:
+        """The most by which the told sum will have grown when these are told one after the other."""
+        noise = np.array([letter.noise for letter in letters if letter.noise])
+        return float(np.max(np.cumsum(noise) / np.sqrt(np.cumsum(noise**2)), initial=-math.inf))
 
     def _start(self, letter: Letter) -> None:
         episode = self.player.run(letter.trial)
@@ -158,8 +156,6 @@ class Post:
         self.campaign.tell(letter.trial, episode, complete=steps is None)
         self.account.tell(letter.trial.number)
         self.settled += 1
-        self.sum += letter.noise
-        self.squares += letter.noise**2
 
     def _abandon(self, letter: Letter) -> None:
         self.campaign.abandon(letter.trial, ran=self.feedback.ran)
