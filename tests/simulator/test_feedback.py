@@ -149,7 +149,7 @@ def test_what_has_not_started_is_cancelled_when_the_sum_looks_high_without_it(no
 def test_an_episode_is_cut_off_where_it_looked_best():
     asked = scenarios.tree(depth=3)
     mean, lengths = asked.world.constraint.mean, set()
-    for which in ("sum", "random"):
+    for which in ("sum", "outcome", "random"):
         campaign = Campaign(asked.problem, "saver", 40, seed=1, keep="episodes")
         feedback = Feedback(cut=1.0, which=which)
         full = [done.episode for done in rounds(campaign, Player(asked.world, 2), Truth(asked), feedback)]
@@ -157,8 +157,9 @@ def test_an_episode_is_cut_off_where_it_looked_best():
         assert [event.complete for event in told] == [False] * 40
         for episode, part in zip(full, (event.episode for event in told), strict=True):
             np.testing.assert_array_equal(part.constraints, episode.constraints[: len(part)])
-            ahead = np.cumsum(episode.constraints - mean[episode.states, episode.actions])
-            if which == "sum":
+            expected = mean[episode.states, episode.actions] if which == "sum" else 0.0
+            ahead = np.cumsum(episode.constraints - expected)
+            if which != "random":
                 assert ahead[len(part) - 1] == max(ahead[:-1])
             else:
                 lengths.add(len(part))

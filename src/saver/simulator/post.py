@@ -145,8 +145,10 @@ class Post:
         """After how many steps an episode is cut off: anywhere, or where it has looked best."""
         if self.feedback.which == "random":
             return int(self.rng.integers(1, len(episode)))
-        mean = self.player.world.constraint.mean[episode.states, episode.actions]
-        return int(np.argmax(np.cumsum(episode.constraints - mean)[:-1])) + 1
+        ahead = episode.constraints
+        if self.feedback.which == "sum":
+            ahead = ahead - self.player.world.constraint.mean[episode.states, episode.actions]
+        return int(np.argmax(np.cumsum(ahead)[:-1])) + 1
 
     def _tell(self, letter: Letter) -> None:
         episode, steps = letter.episode, letter.steps

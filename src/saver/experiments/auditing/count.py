@@ -158,7 +158,7 @@ def world_rows(
 def _loss_step(case: Case, runs: int, seed: int, jobs: int | None) -> Step:
     """Campaigns whose feedback is lost or late."""
     given = {"case": case, "runs": runs, "seed": seed, "jobs": jobs}
-    name = f"losses.{case.group}.{case.delta:g}".replace(" ", "-").replace(":", ".").replace(",", "")
+    name = f"losses.{case.manner}.{case.world}.{case.delta:g}".replace(" ", "-").replace(",", "")
     return Step(name.replace("%", "percent"), "audit", runs * EPISODES * SLOWER, loss_rows, given)
 
 

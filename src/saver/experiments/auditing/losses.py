@@ -16,11 +16,13 @@ import numpy as np
 from saver._types import Floats
 from saver.collect import Campaign
 from saver.collect.collectors import find_collector
+from saver.experiments.auditing.asked import asked
 from saver.experiments.auditing.hostile import COINS, HOSTILE, grid, with_constraints
 from saver.experiments.work import named_seed
 from saver.problem import Bernoulli, Gaussian, Scenario, SubGaussian
 from saver.problem.seeds import child_seed
 from saver.scenarios import find_scenario
+from saver.scenarios.tree import tree_model
 from saver.simulator import Feedback, Player, Truth, knowledge_of, rounds
 
 EPISODES = 300
@@ -42,10 +44,18 @@ def paths(coins: bool) -> Scenario:
     return with_constraints(made, Gaussian(mean, 0.25), SubGaussian(0.5))
 
 
+def debts() -> Scenario:
+    """A tree where what was not seen of an episode may be worth less than nothing."""
+    mdp = tree_model(3)
+    law = Gaussian([[0.6, -0.4]] * mdp.states, 0.04)
+    return asked(mdp, law, SubGaussian(0.2, -1.0, 1.0), alpha=0.5, episodes=EPISODES)
+
+
 WORLDS: dict[str, Callable[[], Scenario]] = {
     "noisy bandit": noisy_bandit,
     "paths": partial(paths, False),
     "coins on paths": partial(paths, True),
+    "debts": debts,
     **{name: HOSTILE[name] for name in ("rare disasters", "drawn baseline", "all or nothing", "next state")},
 }
 
@@ -68,10 +78,10 @@ MANNERS = {
     "held back, then 10 % lost": Manner(Feedback(lose=0.1, which="sum", out=20, back="held")),
     "cancelled against the sum": Manner(Feedback(cancel=0.5, out=20, back="held")),
     "30 out, best first": Manner(Feedback(out=30, back="best")),
-    "100 out, newest first": Manner(Feedback(out=100, back="newest")),
+    "100 out, best first": Manner(Feedback(out=100, back="best")),
     "100 out, in order": Manner(Feedback(out=100), order="asked"),
     "three stragglers": Manner(Feedback(straggle=3, lose=0.05, which="sum", out=10, back="best")),
-    "30 % cut off at their best": Manner(Feedback(cut=0.3, which="sum")),
+    "half cut off at their best": Manner(Feedback(cut=0.5, which="outcome")),
     "30 % lost, declared random": Manner(
         Feedback(lose=0.3, ran=True, out=30, back="random"), losses="random"
     ),
@@ -111,10 +121,10 @@ CASES = tuple(
         ("held back, then 10 % lost", "noisy bandit", "next state", ("saver-opt", "saver"), HIGH),
         ("cancelled against the sum", "noisy bandit", "paths", ("saver", "saver"), HIGH),
         ("30 out, best first", "coins on paths", "noisy bandit", ("saver", "saver"), HIGH),
-        ("100 out, newest first", "rare disasters", "all or nothing", ("saver-opt", "safe-on-policy"), LOW),
+        ("100 out, best first", "rare disasters", "all or nothing", ("saver-opt", "safe-on-policy"), LOW),
         ("100 out, in order", "noisy bandit", "drawn baseline", ("saver-opt", "safe-on-policy"), HIGH),
         ("three stragglers", "noisy bandit", "coins on paths", ("saver", "saver-opt"), LOW),
-        ("30 % cut off at their best", "drawn baseline", "paths", ("saver", "saver"), HIGH),
+        ("half cut off at their best", "debts", "paths", ("saver-opt", "saver"), HIGH),
         ("30 % lost, declared random", "noisy bandit", "paths", ("saver", "saver"), HIGH),
     )
     for world, collector, delta in (
@@ -129,7 +139,7 @@ def campaign(case: Case, seed: np.random.SeedSequence) -> tuple[float, float, fl
     """The worst true budget, the least of true minus believed, and the share of baseline episodes."""
     made, manner = case.make(), MANNERS[case.manner]
     recipe = find_collector(case.collector)
-    asked = Campaign(
+    collecting = Campaign(
         made.problem,
         recipe,
         EPISODES,
@@ -139,9 +149,9 @@ def campaign(case: Case, seed: np.random.SeedSequence) -> tuple[float, float, fl
         order=manner.order,
     )
     player, truth, least = Player(made.world, child_seed(seed, 1)), Truth(made), math.inf
-    for done in rounds(asked, player, truth, manner.feedback, child_seed(seed, 2), manner.order):
+    for done in rounds(collecting, player, truth, manner.feedback, child_seed(seed, 2), manner.order):
         account = done.account
-        least = min(least, account.budget - asked.believed)
+        least = min(least, account.budget - collecting.believed)
     return account.worst, least, account.baseline / account.episodes
 
 
