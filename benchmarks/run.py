@@ -6,6 +6,7 @@ import sys
 
 import engine
 import exact
+import losses_audit
 import numbers_table
 import planning
 import promise
@@ -19,11 +20,12 @@ BENCHMARKS = {
     "asks": planning.asks,
 }
 NUMBERS = {"numbers": numbers_table.table, "planning": planning.table}
+LONG = {"losses-audit": losses_audit.table}  # an hour or two
 
 
 def main() -> None:
     names = sys.argv[1:] or list(BENCHMARKS)
-    known = BENCHMARKS | NUMBERS
+    known = BENCHMARKS | NUMBERS | LONG
     unknown = sorted(set(names) - set(known))
     if unknown:
         sys.exit(f"no benchmark named {', '.join(unknown)}; known: {', '.join(known)}")

@@ -23,7 +23,7 @@ from saver.problem import (
 )
 from saver.problem.files import load, save
 from saver.scenarios import SCENARIOS
-from saver.simulator import Player
+from saver.simulator import Feedback, Player
 from saver.theory import Diagnosis, diagnose
 
 __version__ = "0.1.0"
@@ -39,6 +39,7 @@ __all__ = [
     "Diagnosis",
     "Empirical",
     "Episode",
+    "Feedback",
     "Gaussian",
     "Knowledge",
     "Mdp",

@@ -294,7 +294,7 @@ def test_killed_at_random_moments_it_ends_as_if_it_had_not_been(tmp_path, words)
         "{'bandit': 4, 'tree': 1, 'graph': 1}, dict.fromkeys(('bandit', 'movielens', 'tree', 'gridworld', "
     )
     code += "'intractable'), 2), {'one way': 2, 'random': 1, 'outcome': 1}, 1); "
-    code += "count.AUDITS['quick'] = size; count.LATE = {'noise x 10': 300}; "
+    code += "count.AUDITS['quick'] = size; count.CASES = count.CASES[:2]; "
     code += "count.HOSTILE = ('tiny alpha', 'noise x 10', 'next state'); sys.exit(_run(sys.argv[1:]))"
     base = [sys.executable, "-c", code, *words, *options, "--jobs", "1", "--out"]
     rng, killed, seen = np.random.default_rng(0), tmp_path / "killed", {}

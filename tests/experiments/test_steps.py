@@ -44,7 +44,7 @@ def test_every_step_can_be_shipped(name):
         ("reproduce", "design.tree"),
         ("audit", "random-graph.graph-5"),
         ("audit", "hostile-rare-disasters.bandit"),
-        ("audit", "delayed.best-first.rare-disasters"),
+        ("audit", "losses.5-percent-lost-lowest-outcomes.rare-disasters.0.05"),
     ],
 )
 def test_another_process_computes_the_same_rows(plan, name):
@@ -53,11 +53,11 @@ def test_another_process_computes_the_same_rows(plan, name):
         shipped = pool.submit(step.rows).result()
     table = TABLES[step.kind]
     assert table.text(shipped) == table.text(step.rows())
-    assert len(shipped) > 1
+    assert shipped
 
 
 def test_ticks_add_up_to_one():
-    for name in ("random-bandit.bandit-0", "delayed.correlated.noise-x-10"):
+    for name in ("random-bandit.bandit-0", "losses.100-out-best-first.all-or-nothing.0.05"):
         (step,) = (step for step in PLANS["audit"]().steps if step.name == name)
         told = []
         step.rows(told.append)

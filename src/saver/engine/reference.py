@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,9 +12,20 @@ from saver._types import Floats, Ints
 from saver.collect import Campaign, Collector
 from saver.problem.seeds import child_seed
 from saver.problem.world import Scenario
-from saver.simulator import Player, Truth, knowledge_of, rounds
+from saver.simulator import Feedback, Player, Truth, knowledge_of, rounds
 
 RECORDED = ("estimates", "stderr", "freedom", "budget", "ledger", "baseline_share", "conditional_mse")
+
+
+class Returns(NamedTuple):
+    """How trials come back, and what the campaign is told of that."""
+
+    feedback: Feedback | None = None
+    losses: str = "hostile"
+    order: str = "any"
+
+
+AT_ONCE = Returns()
 
 
 def run_reference(
@@ -25,12 +37,14 @@ def run_reference(
     runs: int,
     truth: Truth,
     tick: Callable[[int], None],
+    returns: Returns = AT_ONCE,
 ) -> tuple[dict[str, Floats], Floats]:
     """All runs, one after the other; `tick` is told after each."""
     kept = {name: np.full((runs, len(checkpoints)), np.nan) for name in RECORDED}
     worst = np.full(runs, np.nan)
     for r in range(runs):
-        found, worst[r] = run_once(scenario, collector, episodes, checkpoints, child_seed(seed, r), truth)
+        own = child_seed(seed, r)
+        found, worst[r] = run_once(scenario, collector, episodes, checkpoints, own, truth, returns)
         for name in RECORDED:
             kept[name][r] = found[name]
         tick(1)
@@ -44,14 +58,18 @@ def run_once(
     checkpoints: Ints,
     seed: np.random.SeedSequence,
     truth: Truth,
+    returns: Returns = AT_ONCE,
 ) -> tuple[dict[str, Floats], float]:
     """One campaign: what is recorded at the checkpoints, and the worst true budget."""
     known = knowledge_of(scenario, collector)
-    campaign = Campaign(scenario.problem, collector, episodes, knowledge=known, seed=seed)
+    losses, order = returns.losses, returns.order
+    campaign = Campaign(
+        scenario.problem, collector, episodes, knowledge=known, seed=seed, losses=losses, order=order
+    )
     player = Player(scenario.world, child_seed(seed, 1))
     kept = {name: np.full(len(checkpoints), np.nan) for name in RECORDED}
     at, worst = 0, math.inf
-    for done in rounds(campaign, player, truth):
+    for done in rounds(campaign, player, truth, returns.feedback, child_seed(seed, 2), order):
         account, worst = done.account, done.account.worst
         if account.episodes == checkpoints[at]:
             found = campaign.estimate()

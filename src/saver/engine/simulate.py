@@ -15,12 +15,13 @@ from saver.collect import Collector
 from saver.collect.collectors import find_collector
 from saver.engine.compiled import Setting, run_compiled
 from saver.engine.kernel.layout import only_reference
-from saver.engine.reference import RECORDED, run_reference
+from saver.engine.reference import AT_ONCE, RECORDED, Returns, run_reference
 from saver.engine.runs import Runs
 from saver.errors import InvalidProblem
 from saver.problem import checks
 from saver.problem.world import Scenario
-from saver.simulator import Truth
+from saver.safety import LOSSES, ORDERS
+from saver.simulator import Feedback, Truth
 
 ENGINES = ("compiled", "reference")
 POINTS = 30  # checkpoints by default
@@ -34,22 +35,28 @@ def simulate(
     runs: int = 100,
     seed: int | np.random.SeedSequence = 0,
     checkpoints: ArrayLike | None = None,
-    engine: str = "compiled",
+    engine: str | None = None,
     threads: int | None = None,
     progress: bool | Callable[[int], None] = False,
+    feedback: Feedback | None = None,
+    losses: str = "hostile",
+    order: str = "any",
 ) -> Runs:
     """Simulate `runs` campaigns; run r uses the child r of `seed`, so results do not depend on anything else.
 
     `checkpoints` are episode counts at which results are kept, the last episode always among them; by default
-    30, evenly spaced in the logarithm. The engine "reference" gives the same results in plain Python, in one
-    thread; what the compiled one does not know (a ledger, a law or an outcome of one's own) runs there too,
-    and says so. `threads` is the number of cores to use, by default all. `progress` counts on
-    standard error, or is a function that is told how many more runs are done.
+    30, evenly spaced in the logarithm. `engine` is "compiled" or "reference": the same results in plain
+    Python, in one thread. By default it is the first, and the second, which says so, where the first does not
+    know a ledger, a law or an outcome of one's own, or feedback. `feedback` says how trials are lost and
+    delayed, `losses` and `order` what the campaign is told of that. `threads` is the number of cores to use,
+    by default all. `progress` counts on standard error, or is a function that is told how many more runs are
+    done.
     """
     checks.kind("scenario", scenario, Scenario)
     chosen = find_collector(collector)
-    if engine not in ENGINES:
-        raise InvalidProblem(f"engine is {engine!r}; it must be one of {', '.join(ENGINES)}")
+    if engine is not None:
+        checks.choice("engine", engine, ENGINES)
+    returns = _returns(feedback, losses, order, engine)
     if threads is not None:
         checks.whole("threads", threads, 1)
     count = checks.whole("episodes", scenario.episodes if episodes is None else episodes, 1)
@@ -58,11 +65,11 @@ def simulate(
     check_memory(runs, len(points), count)
     truth = Truth(scenario)
     tick = _told(runs, progress)
-    if engine == "reference" or _outside(scenario, chosen):
-        kept, worst = run_reference(scenario, chosen, count, points, seed, runs, truth, tick)
+    if engine == "reference" or _outside(scenario, chosen, returns):
+        kept, worst = run_reference(scenario, chosen, count, points, seed, runs, truth, tick, returns)
     else:
         setting = Setting(scenario, chosen, count, seed, truth)
-        kept, worst = run_compiled(setting, points, runs, threads or _cores(), tick)
+        kept, worst = run_compiled(setting, points, runs, threads or cores(), tick)
     return Runs(
         checkpoints=points,
         worst_budget=worst,
@@ -72,9 +79,32 @@ def simulate(
     )
 
 
-def _outside(scenario: Scenario, collector: Collector) -> bool:
+def _returns(feedback: Feedback | None, losses: str, order: str, engine: str | None) -> Returns:
+    """How trials come back; refuse what cannot be."""
+    if feedback is not None:
+        checks.kind("feedback", feedback, Feedback)
+    returns = Returns(
+        feedback, checks.choice("losses", losses, LOSSES), checks.choice("order", order, ORDERS)
+    )
+    if engine == "compiled" and returns != AT_ONCE:
+        raise InvalidProblem(
+            f"engine is 'compiled', feedback {feedback!r}, losses {losses!r} and order {order!r}; only the "
+            "reference engine knows other feedback than all at once: leave engine out"
+        )
+    if feedback is not None and feedback.cancel and order == "asked":
+        raise InvalidProblem(
+            f"order is 'asked' and feedback.cancel is {feedback.cancel:g}; what is cancelled here was asked "
+            "before others that ran: give order='any'"
+        )
+    return returns
+
+
+def _outside(scenario: Scenario, collector: Collector, returns: Returns) -> bool:
     """Whether only the reference can run this; then say so, once."""
-    if (why := only_reference(scenario, collector)) is not None:
+    why = only_reference(scenario, collector)
+    if why is None and returns != AT_ONCE:
+        why = "feedback that is lost or late"
+    if why is not None:
         _say(f"{why}: this runs in the reference engine, some hundred times slower than the compiled one")
     return why is not None
 
@@ -109,7 +139,7 @@ def check_memory(runs: int, points: int, episodes: int) -> None:
         )
 
 
-def _cores() -> int:
+def cores() -> int:
     """The cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 

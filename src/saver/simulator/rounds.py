@@ -2,31 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
+
+import numpy as np
 
 from saver.collect import Campaign, Trial
 from saver.problem.episode import Episode
+from saver.simulator.feedback import Feedback
 from saver.simulator.player import Player
+from saver.simulator.post import Post
 from saver.simulator.truth import Account, Truth
-
-Teller = Callable[[Campaign, Trial, Episode], None]
 
 
 class Round(NamedTuple):
-    """One episode of a simulated campaign, and the true account after it."""
+    """One trial of a simulated campaign, and the true account after it."""
 
     trial: Trial
-    episode: Episode
+    episode: Episode | None  # None where it has not started, or never comes back
     account: Account
 
 
-def rounds(campaign: Campaign, player: Player, truth: Truth, tell: Teller = Campaign.tell) -> Iterator[Round]:
-    """All episodes of a campaign. `tell` may keep an episode back, tell others instead, or abandon."""
-    account = Account(truth, campaign.collector.certified)
-    for _ in range(campaign.episodes):
+def rounds(
+    campaign: Campaign,
+    player: Player,
+    truth: Truth,
+    feedback: Feedback | None = None,
+    seed: int | np.random.SeedSequence = 0,
+    order: str = "any",
+) -> Iterator[Round]:
+    """All trials of a campaign, each told at once, or by the rules of `feedback`.
+
+    `order` is the campaign's. Where trials were cancelled others are asked; when the last was, all that wait
+    are settled.
+    """
+    account = Account(truth, campaign.collector.certified, order)
+    if feedback is None:
+        for _ in range(campaign.episodes):
+            trial = campaign.ask()
+            account.add(trial)
+            episode = player.run(trial)
+            campaign.tell(trial, episode)
+            yield Round(trial, episode, account)
+        return
+    post = Post(feedback, campaign, player, account, np.random.default_rng(seed))
+    while account.episodes < campaign.episodes:
         trial = campaign.ask()
-        account.add(trial)
-        episode = player.run(trial)
-        tell(campaign, trial, episode)
-        yield Round(trial, episode, account)
+        seen = post.send(trial)
+        if account.episodes == campaign.episodes:
+            post.settle()
+        yield Round(trial, seen, account)

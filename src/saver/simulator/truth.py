@@ -62,26 +62,88 @@ class Truth:
 
 
 class Account:
-    """The true budget of the trials that were asked, each counted as run."""
+    """The true budget: the least over the sets of trials that can have run.
 
-    def __init__(self, truth: Truth, certified: bool = False) -> None:
+    Trials that were told, or lost and known to have run, have. Each of those that are out, or lost, may or
+    may not have: it counts with min(0, V - required). Where trials start in the order of asking, those that
+    are out have run up to some one, and all that were asked before one that ran. `episodes` and `baseline`
+    count trials that were not cancelled.
+    """
+
+    def __init__(self, truth: Truth, certified: bool = False, order: str = "any") -> None:
         self.certified = certified  # then what draws decide is counted as it was drawn
-        self.truth, self.required = truth, truth.scenario.problem.required
+        self.truth, self.required, self.order = truth, truth.scenario.problem.required, order
         self.episodes = self.baseline = 0
-        self.earned, self.worst = 0.0, math.inf
+        self.ran = self.baseline_ran = self.started = 0
+        self.earned, self.lost, self.worst = 0.0, 0.0, math.inf
+        self.out: dict[int, tuple[bool, float]] = {}  # whether it is the baseline, and what it is worth
 
     def add(self, trial: Trial) -> float:
-        """The budget with one more; counts times values, because repeated addition of values drifts."""
-        self.episodes += 1
-        if trial.kind == "baseline":
-            self.baseline += 1
+        """The budget with one more that has run."""
+        self._out(trial)
+        self._ran(trial.number)
+        return self._look()
+
+    def ask(self, trial: Trial) -> float:
+        """One more is out; what it is worth."""
+        worth = self._out(trial)
+        self._look()
+        return worth
+
+    def tell(self, number: int) -> None:
+        """A trial has run."""
+        self._ran(number)
+        self._look()
+
+    def abandon(self, number: int, ran: bool) -> None:
+        """A trial may have run, or has."""
+        if ran:
+            self._ran(number)
         else:
-            worth = self.truth.promised(trial) if self.certified else self.truth.worth(trial.follows)
-            self.earned += worth
-        self.worst = min(self.worst, self.budget)
-        return self.budget
+            self.lost += min(0.0, self.out.pop(number)[1] - self.required)
+        self._look()
+
+    def cancel(self, number: int) -> None:
+        """A trial has not run, and never will."""
+        self.episodes -= 1
+        self.baseline -= self.out.pop(number)[0]
+        self._look()
 
     @property
     def budget(self) -> float:
-        """sum of V_c(b_k) - (1 - alpha) k baseline_value."""
-        return self.baseline * self.truth.baseline + self.earned - self.episodes * self.required
+        """sum of V_c(b_k) - (1 - alpha) k baseline_value; counts times values, because additions drift."""
+        settled = self.baseline_ran * self.truth.baseline + self.earned - self.ran * self.required
+        return settled + self.lost + self._least()
+
+    def _least(self) -> float:
+        """The least that those that are out can add."""
+        if self.order == "any":
+            return sum(min(0.0, worth - self.required) for _, worth in self.out.values())
+        total, least = 0.0, math.inf
+        for number, (_, worth) in self.out.items():
+            if number > self.started:
+                least = min(least, total)
+            total += worth - self.required
+        return min(least, total)
+
+    def _out(self, trial: Trial) -> float:
+        if safe := trial.kind == "baseline":
+            worth = self.truth.baseline
+        else:
+            worth = self.truth.promised(trial) if self.certified else self.truth.worth(trial.follows)
+        self.out[trial.number] = safe, worth
+        self.episodes += 1
+        self.baseline += safe
+        return worth
+
+    def _ran(self, number: int) -> None:
+        safe, worth = self.out.pop(number)
+        self.started = max(self.started, number)
+        self.ran += 1
+        self.baseline_ran += safe
+        self.earned += 0.0 if safe else worth
+
+    def _look(self) -> float:
+        found = self.budget
+        self.worst = min(self.worst, found)
+        return found

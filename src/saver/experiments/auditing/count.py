@@ -13,8 +13,9 @@ from saver._files import sources
 from saver.collect import COLLECTORS, Collector
 from saver.engine import simulate
 from saver.engine.runs import VIOLATED
-from saver.experiments.auditing.delayed import CORRELATED, MANNERS, delayed_campaign
+from saver.engine.simulate import cores
 from saver.experiments.auditing.hostile import HOSTILE
+from saver.experiments.auditing.losses import CASES, EPISODES, Case, counted
 from saver.experiments.auditing.worlds import SHAPES, Place, describe
 from saver.experiments.steps import Plan, Step
 from saver.experiments.work import Tick, named_seed
@@ -28,20 +29,19 @@ VARIANTS = {
     "saver-opt, baseline unseen": replace(COLLECTORS["saver-opt"], learn_from_baseline=False),
 }  # in hostile worlds too: the first spends all it has, the second does not see that the baseline earns most
 RECIPES = COLLECTORS | VARIANTS
-LATE = {"noise x 10": 300, "rare disasters": 300, "next state": 200}  # hostile worlds, and episodes there
 SLOWER = 1e3  # about how many times the reference engine is
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much is drawn: worlds of each shape, runs of each world, runs of scenarios and of delayed ones."""
+    """How much is drawn: worlds of each shape, runs of each, of scenarios and of each case of losses."""
 
     worlds: dict[str, int]
     runs: dict[str, int]
     heavy: dict[str, int]  # runs for collectors that plan by the exact design, where that is slow
     scenarios: dict[str, int]
     hostile: dict[str, int]  # by `kind_of`
-    delayed: int
+    losses: int
 
 
 AUDITS = {
@@ -51,7 +51,7 @@ AUDITS = {
         {"bandit": 40, "tree": 10, "graph": 2},
         {"bandit": 100, "movielens": 40, "tree": 40, "gridworld": 8, "intractable": 100, "lake": 6},
         {"one way": 20, "random": 6, "outcome": 5},
-        5,
+        3,
     ),
     "full": Size(
         {"bandit": 120, "tree": 60, "graph": 60},
@@ -67,7 +67,7 @@ AUDITS = {
             "taxi": 4,
         },
         {"one way": 400, "random": 120, "outcome": 60},
-        30,
+        500,
     ),
 }
 
@@ -87,7 +87,7 @@ def plan_audit(level: str = "quick", seed: int = 0, jobs: int | None = None) -> 
         runs = size.hostile[kind_of(place.make())]
         places.append((place, runs, runs))
     steps = [_world_step(place, runs, heavy, seed, jobs) for place, runs, heavy in places]
-    steps += [_delayed_step(manner, name, size.delayed, seed) for manner in MANNERS for name in LATE]
+    steps += [_loss_step(case, size.losses, seed, jobs) for case in CASES]
     return Plan(settings, steps)
 
 
@@ -155,24 +155,20 @@ def world_rows(
         tick(1.0 / len(counts))
 
 
-def _delayed_step(manner: str, world: str, runs: int, seed: int) -> Step:
-    """Thirty trials out at once."""
-    given = {"manner": manner, "world": world, "runs": runs, "seed": seed}
-    name = f"delayed.{manner}.{world}".replace(" ", "-")
-    return Step(name, "audit", 2.0 * runs * LATE[world] * SLOWER, delayed_rows, given)
+def _loss_step(case: Case, runs: int, seed: int, jobs: int | None) -> Step:
+    """Campaigns whose feedback is lost or late."""
+    given = {"case": case, "runs": runs, "seed": seed, "jobs": jobs}
+    name = f"losses.{case.manner}.{case.world}.{case.delta:g}".replace(" ", "-").replace(",", "")
+    return Step(name.replace("%", "percent"), "audit", runs * EPISODES * SLOWER, loss_rows, given)
 
 
-def delayed_rows(manner: str, world: str, runs: int, seed: int, tick: Tick) -> Iterator[tuple[Any, ...]]:
-    """A row for each of two collectors whose trials come back in this manner."""
-    shown = f"thirty out: {manner}, " if manner != CORRELATED else "rewards that follow constraints: "
-    scenario, episodes = Place("hostile", world).make(), LATE[world]
-    for name in ("saver", "saver-opt"):
-        seeds = [named_seed(seed, "delayed", manner, world, name, str(r)) for r in range(runs)]
-        found = [delayed_campaign(scenario, name, episodes, manner, own) for own in seeds]
-        worst, share = np.array(found).T
-        broken = int(np.sum(worst < -VIOLATED * scenario.problem.baseline_value))
-        yield (
-            shown + world, *describe(scenario, episodes), name, runs, broken,
-            float(worst.min()), 0, 0, math.nan, math.nan, float(share.mean()), math.nan,
-        )  # fmt: skip
-        tick(0.5)
+def loss_rows(case: Case, runs: int, seed: int, jobs: int | None, tick: Tick) -> Iterator[tuple[Any, ...]]:
+    """The row of one case, its campaigns spread over processes."""
+    scenario = case.make()
+    worst, _, share = counted(case, runs, seed, jobs or cores())
+    broken = int(np.sum(worst < -VIOLATED * scenario.problem.baseline_value))
+    yield (
+        case.group, *describe(scenario), case.collector, runs, broken, float(worst.min()), 0, 0, math.nan,
+        math.nan, float(share.mean()), math.nan,
+    )  # fmt: skip
+    tick(1.0)

@@ -13,6 +13,7 @@ from saver._types import Floats
 from saver.experiments.auditing.asked import Promise, asked
 from saver.experiments.auditing.nextstate import NEXT_STATE
 from saver.problem import Bernoulli, Bounded, Empirical, Gaussian, Law, Mdp, Scenario, SubGaussian
+from saver.problem.world import SHARED
 from saver.scenarios import find_scenario
 from saver.scenarios.assembly import bandit_model
 from saver.scenarios.tree import tree_model
@@ -20,7 +21,9 @@ from saver.scenarios.tree import tree_model
 COINS = Bounded(0.0, 1.0)
 
 
-def _with(scenario: Scenario, law: Law, promise: Promise = COINS, episodes: int | None = None) -> Scenario:
+def with_constraints(
+    scenario: Scenario, law: Law, promise: Promise = COINS, episodes: int | None = None
+) -> Scenario:
     """The same with other constraints."""
     world = dataclasses.replace(scenario.world, constraint=law)
     value = world.constraint_value(scenario.problem.baseline)
@@ -28,7 +31,7 @@ def _with(scenario: Scenario, law: Law, promise: Promise = COINS, episodes: int 
     return Scenario(scenario.name, world, problem, episodes or scenario.episodes)
 
 
-def _grid(good: float, bad: float, **options: float) -> tuple[Scenario, Floats]:
+def grid(good: float, bad: float, **options: float) -> tuple[Scenario, Floats]:
     """A small gridworld, and these means for its actions forth and back."""
     made = find_scenario("gridworld", size=3, slip=0.2, **options)
     mean: Floats = np.where(np.array(made.world.constraint.mean) > 0.5, good, bad)
@@ -52,17 +55,24 @@ def _rare_disasters() -> Scenario:
     """The bandit's constraints as coins that nearly always win, or nearly never."""
     made = find_scenario("bandit")
     mean = np.array(made.world.constraint.mean)
-    return _with(made, Bernoulli(np.where(mean > 0.1, np.minimum(0.995, mean + 0.4), 0.01)))
+    return with_constraints(made, Bernoulli(np.where(mean > 0.1, np.minimum(0.995, mean + 0.4), 0.01)))
 
 
 def _coins() -> Scenario:
     made = find_scenario("tree", alpha=0.05)
-    return _with(made, Bernoulli(np.clip(made.world.constraint.mean, 0.05, 0.95)))
+    return with_constraints(made, Bernoulli(np.clip(made.world.constraint.mean, 0.05, 0.95)))
 
 
 def _noisier() -> Scenario:
     made = find_scenario("bandit")
-    return _with(made, Gaussian(made.world.constraint.mean, 1.0), SubGaussian(1.0))
+    return with_constraints(made, Gaussian(made.world.constraint.mean, 1.0), SubGaussian(1.0))
+
+
+def _one_outcome() -> Scenario:
+    """The same, where what is observed is both the reward and the constraint."""
+    made = _noisier()
+    world = dataclasses.replace(made.world, reward=made.world.constraint, outcome=SHARED)
+    return dataclasses.replace(made, world=world)
 
 
 # -- coins near 0 and near 1 ---------------------------------------------------------------------------------
@@ -170,8 +180,8 @@ def _discounted_tree() -> Scenario:
 
 
 def _discounted_graph() -> Scenario:
-    made, mean = _grid(0.9, 0.1, horizon=8, discount=0.7, alpha=0.05)
-    return _with(made, Bernoulli(mean), episodes=500)
+    made, mean = grid(0.9, 0.1, horizon=8, discount=0.7, alpha=0.05)
+    return with_constraints(made, Bernoulli(mean), episodes=500)
 
 
 def _other_range() -> Scenario:
@@ -183,8 +193,8 @@ def _other_range() -> Scenario:
 
 def _below_zero() -> Scenario:
     """Means down to a floor of -1."""
-    made, mean = _grid(0.7, -1.0, horizon=6, alpha=0.1)
-    return _with(made, Gaussian(mean, 0.25), SubGaussian(0.5, -1.0, 1.0), 500)
+    made, mean = grid(0.7, -1.0, horizon=6, alpha=0.1)
+    return with_constraints(made, Gaussian(mean, 0.25), SubGaussian(0.5, -1.0, 1.0), 500)
 
 
 HOSTILE: dict[str, Callable[[], Scenario]] = {
@@ -192,6 +202,7 @@ HOSTILE: dict[str, Callable[[], Scenario]] = {
     "rare disasters": _rare_disasters,
     "coins, alpha .05": _coins,
     "noise x 10": _noisier,
+    "one outcome": _one_outcome,
     "tiny alpha": partial(find_scenario, "gridworld", alpha=0.02),
     "nothing to spare": partial(find_scenario, "tree", alpha=0.01, delta=0.01),
     **NEXT_STATE,

@@ -1,0 +1,173 @@
+"""Between a player and a campaign: episodes wait here, and come back, or not, by declared rules."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from saver.collect import Campaign, Trial
+from saver.problem.episode import Episode
+from saver.simulator.feedback import Feedback
+from saver.simulator.player import Player
+from saver.simulator.truth import Account
+
+HIGH = 1.5  # standard deviations: where a sum of noise looks high
+ROUND = 1e-9  # of a quota
+
+
+@dataclass(eq=False)
+class Letter:
+    """A trial that is out, and what is known of it here.
+
+    Attributes:
+        trial: the trial.
+        worth: what the promise counts it as.
+        episode: what happened, once it has started.
+        gained: sum discount^t C_t.
+        steps: after so many steps it is cut off; None where all is told.
+    """
+
+    trial: Trial
+    worth: float
+    episode: Episode | None = None
+    gained: float = math.nan
+    steps: int | None = None
+
+    @property
+    def noise(self) -> float:
+        """By how much it seems better than it is; the baseline's is known, and hides nothing."""
+        return 0.0 if self.trial.kind == "baseline" else self.gained - self.worth
+
+
+class Post:
+    """Sends trials out, and tells, abandons and cancels them; the account hears of everything."""
+
+    def __init__(
+        self,
+        feedback: Feedback,
+        campaign: Campaign,
+        player: Player,
+        account: Account,
+        rng: np.random.Generator,
+    ) -> None:
+        self.feedback, self.campaign, self.player = feedback, campaign, player
+        self.account, self.rng = account, rng
+        self.waiting: list[Letter] = []  # in the order of asking
+        self.lost = self.settled = 0
+
+    def send(self, trial: Trial) -> Episode | None:
+        """A trial goes out; what happened in it, where it has started."""
+        letter, rules = Letter(trial, self.account.ask(trial)), self.feedback
+        if trial.number <= rules.straggle:
+            return None
+        if len(self.waiting) >= int(rules.cancel * (rules.out + 1)):
+            self._start(letter)
+        self.waiting.append(letter)
+        self.settle(rules.out)
+        return letter.episode
+
+    def settle(self, most: int = 0) -> None:
+        """Let trials come back until at most so many wait."""
+        if self.feedback.back == "held" and len(self.waiting) > most:
+            self._start_or_cancel()
+            self._choose()
+            return
+        while len(self.waiting) > most:
+            self._one()
+
+    def _one(self) -> None:
+        """One that waits is lost, or comes back."""
+        chosen = self.next()
+        if self.feedback.which == "random":
+            lost = self._chance(self.feedback.lose)
+        elif lost := self._quota(1) > 0:
+            chosen = min(self.waiting, key=self.rank)
+        self.waiting.remove(chosen)
+        self._abandon(chosen) if lost else self._tell(chosen)
+
+    def next(self) -> Letter:
+        """Who comes back next."""
+        back = self.feedback.back
+        if back == "best":
+            return max(self.waiting, key=lambda letter: letter.gained)
+        if back == "random":
+            return self.waiting[int(self.rng.integers(len(self.waiting)))]
+        return self.waiting[-1 if back == "newest" else 0]
+
+    def rank(self, letter: Letter) -> float:
+        """Lowest is whom one would hide."""
+        return letter.gained if self.feedback.which == "outcome" else letter.noise
+
+    def _choose(self) -> None:
+        """Of all that wait some are lost, and then all others told."""
+        if self.feedback.which == "random":
+            lost = [letter for letter in self.waiting if self._chance(self.feedback.lose)]
+        else:
+            lost = sorted(self.waiting, key=self.rank)[: self._quota(len(self.waiting))]
+        told = [letter for letter in self.waiting if letter not in lost]
+        if not self.feedback.cancel:
+            told.sort(key=lambda letter: letter.gained, reverse=True)
+        self.waiting = []
+        for letter in lost:
+            self._abandon(letter)
+        for letter in told:
+            self._tell(letter)
+
+    def _start_or_cancel(self) -> None:
+        """Start those that have not, the newest first, until without the rest the sum looks high."""
+        seen = [letter for letter in self.waiting if letter.episode is not None]
+        for letter in reversed([letter for letter in self.waiting if letter.episode is None]):
+            if self.peak(seen) > HIGH:
+                self.waiting.remove(letter)
+                self.campaign.cancel(letter.trial)
+                self.account.cancel(letter.trial.number)
+            else:
+                self._start(letter)
+                seen.insert(0, letter)
+
+    @staticmethod
+    def peak(letters: Sequence[Letter]) -> float:
+        """The most by which the told sum will have grown when these are told one after the other."""
+        noise = np.array([letter.noise for letter in letters if letter.noise])
+        return float(np.max(np.cumsum(noise) / np.sqrt(np.cumsum(noise**2)), initial=-math.inf))
+
+    def _start(self, letter: Letter) -> None:
+        episode = self.player.run(letter.trial)
+        weights = self.campaign.problem.mdp.discount ** np.arange(len(episode))
+        letter.episode, letter.gained = episode, float(weights @ episode.constraints)
+        if len(episode) > 1 and self._chance(self.feedback.cut):
+            letter.steps = self._steps(episode)
+
+    def _steps(self, episode: Episode) -> int:
+        """After how many steps an episode is cut off: anywhere, or where it has looked best."""
+        if self.feedback.which == "random":
+            return int(self.rng.integers(1, len(episode)))
+        ahead = episode.constraints
+        if self.feedback.which == "sum":
+            ahead = ahead - self.player.world.constraint.mean[episode.states, episode.actions]
+        return int(np.argmax(np.cumsum(ahead)[:-1])) + 1
+
+    def _tell(self, letter: Letter) -> None:
+        episode, steps = letter.episode, letter.steps
+        assert episode is not None
+        if steps is not None:
+            episode = Episode(*(column[:steps] for column in episode))
+        self.campaign.tell(letter.trial, episode, complete=steps is None)
+        self.account.tell(letter.trial.number)
+        self.settled += 1
+
+    def _abandon(self, letter: Letter) -> None:
+        self.campaign.abandon(letter.trial, ran=self.feedback.ran)
+        self.account.abandon(letter.trial.number, ran=self.feedback.ran is True)
+        self.settled += 1
+        self.lost += 1
+
+    def _quota(self, more: int) -> int:
+        """How many may be lost now if so many more are settled."""
+        return max(0, int(self.feedback.lose * (self.settled + more) + ROUND) - self.lost)
+
+    def _chance(self, share: float) -> bool:
+        return share > 0.0 and bool(self.rng.random() < share)
