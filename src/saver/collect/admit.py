@@ -33,13 +33,11 @@ def told(setup: Setup, state: State, trial: Trial | int, complete: bool, episode
     """What happened in a trial: an `Episode`, or states, actions, rewards and constraints."""
     checks.flag("complete", complete)
     found = find(state, trial)
-    seen = _episode(setup, "the episode", episode, columns)
+    seen = _episode(setup, "the episode", episode, columns, complete)
     likely = chances(found, seen)
     _check_actions(setup, found, seen, likely)
     _check_propensities(found, seen, likely)
-    if not complete:
-        _check_cut(setup, seen)
-    elif is_weighted(setup, found):
+    if complete and is_weighted(setup, found):
         mdp, target = setup.problem.mdp, setup.problem.target
         importance_return(mdp, target, seen.states, seen.actions, seen.rewards, likely)
     return Told(found.number, seen, complete)
@@ -101,7 +99,7 @@ def find(state: State, trial: Trial | int, lost: str = "abandoned; what came of 
     return found
 
 
-def _episode(setup: Setup, name: str, first: Any, columns: tuple[Any, ...]) -> Episode:
+def _episode(setup: Setup, name: str, first: Any, columns: tuple[Any, ...], complete: bool = True) -> Episode:
     if isinstance(first, Episode) and columns:
         raise InvalidData("an episode was told with more beside it; tell the episode, or its four sequences")
     episode = first
@@ -114,7 +112,7 @@ def _episode(setup: Setup, name: str, first: Any, columns: tuple[Any, ...]) -> E
         episode = Episode(first, *columns)
     if episode.constraints is None:
         raise InvalidData(f"{name} has no constraints; give one for each step")
-    _check_bounds(setup, episode.check(setup.problem.mdp).constraints)
+    _check_bounds(setup, episode.check(setup.problem.mdp, complete).constraints)
     return episode
 
 
@@ -125,14 +123,6 @@ def _check_bounds(setup: Setup, constraints: Floats) -> None:
         raise InvalidData(
             f"constraints[{outside[0]}] is {checks.show(constraints[outside[0]])}, outside the declared "
             f"bounds [{low:g}, {high:g}]; correct the value or declare wider bounds"
-        )
-
-
-def _check_cut(setup: Setup, episode: Episode) -> None:
-    """Refuse what cannot have gone on."""
-    if len(episode) == len(setup.problem.mdp.layers):
-        raise InvalidData(
-            f"the episode has {len(episode)} steps, all that it can have; tell it without complete=False"
         )
 
 

@@ -64,7 +64,7 @@ class Episode(checks.Frozen):
         """The number of steps."""
         return len(self.states)
 
-    def check(self, mdp: Mdp) -> Episode:
+    def check(self, mdp: Mdp, complete: bool = True) -> Episode:
         """Refuse what cannot have happened in this model."""
         for name, column, count in (
             ("states", self.states, mdp.states),
@@ -76,7 +76,7 @@ class Episode(checks.Frozen):
             raise InvalidData(
                 f"the episode has {len(self)} steps; it must have 1 to {mdp.horizon}, the horizon"
             )
-        mdp.check_path(self.states, self.actions, self.final_state)
+        mdp.check_path(self.states, self.actions, self.final_state, complete)
         return self
 
 

@@ -149,8 +149,10 @@ class Mdp(checks.Frozen):
         """How messages call an action."""
         return f"action {action}" + (f" ({self.action_names[action]})" if self.action_names else "")
 
-    def check_path(self, states: Ints, actions: Ints, final_state: int | None = None) -> None:
-        """Refuse a trajectory that the transitions make impossible or that stops before its end."""
+    def check_path(
+        self, states: Ints, actions: Ints, final_state: int | None = None, complete: bool = True
+    ) -> None:
+        """Refuse a trajectory that is impossible, or that stops before its end and is said to be complete."""
         if self.start[states[0]] == 0:
             raise InvalidData(f"the episode starts in {self.state_label(states[0])}, which has probability 0")
         last = len(states) - 1
@@ -160,7 +162,8 @@ class Mdp(checks.Frozen):
                     raise InvalidData(f"{self._move(t, state, action)} is missing from the model")
                 if t < last:
                     self._check_move(t, state, action, int(states[t + 1]))
-        self._check_end(last, int(states[last]), int(actions[last]), final_state)
+        check = self._check_end if complete else self._check_cut
+        check(last, int(states[last]), int(actions[last]), final_state)
 
     def _all_possible(self, states: Ints, actions: Ints) -> bool:
         """Whether every action is there and every move can happen; which one cannot is for others to say."""
@@ -185,6 +188,15 @@ class Mdp(checks.Frozen):
         if following not in self.successors(state, action):
             raise InvalidData(f"{self._move(t, state, action)} cannot lead to {self.state_label(following)}")
 
+    def _check_cut(self, t: int, state: int, action: int, final_state: int | None) -> None:
+        goes_on = not np.isin(self.successors(state, action), self.terminal).all()  # of none: False
+        ended = final_state is not None and (final_state < 0 or final_state in self.terminal)
+        if t + 1 >= len(self.layers) or not goes_on or ended:
+            raise InvalidData(
+                f"the episode ended with {self._move(t, state, action)}: nothing was cut off; tell it "
+                "without complete=False"
+            )
+
     def _check_end(self, t: int, state: int, action: int, final_state: int | None) -> None:
         successors, early = self.successors(state, action), t + 1 < self.horizon
         ends = not len(successors) or bool(np.isin(successors, self.terminal).any())
@@ -201,7 +213,8 @@ class Mdp(checks.Frozen):
         if early and not ends:
             raise InvalidData(
                 f"the episode stops after step {t}, but {self._move(t, state, action)} always goes on "
-                f"and the horizon is {self.horizon}; tell the whole episode"
+                f"and the horizon is {self.horizon}; tell the whole episode, or complete=False if it was "
+                "cut off"
             )
 
     def successors(self, state: int, action: int) -> Ints:
