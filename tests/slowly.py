@@ -400,6 +400,7 @@ class Slow:
             if self.hostile:
                 hidden.append(trial)
                 x, v = x - trial.strays, v + trial.v
+        self.sums |= {"X": x, "v": v}
         return rest + x - self._hides(hidden, rest=False) - self.stitch(v)
 
 
