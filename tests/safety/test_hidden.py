@@ -121,3 +121,15 @@ def test_the_pace_reckons_with_what_will_be_lost():
     cost = grows * min(0.0, ledger.gone[0].low - 0.4)
     debt = 0.4 - ledger.lines[5].ticket.low - baseline * 0.1 - cost
     assert ledger.pace(done, baseline, remaining) == pytest.approx(0.4 + (hidden + debt) / (3 + more))
+
+
+def test_the_pace_of_coins_reckons_with_steps_to_come():
+    ledger, play = Kept(problem(constraint=saver.Bounded(0.0, 1.0)), 30), Stage(MDP).play(SECOND)
+    first = missing(0.4, 0.0, 20.0, ledger.rule)
+    assert ledger.pace(0, 0, 20) == pytest.approx(0.4 + (first + 0.4 - 0.0) / 20)
+    for number in (1, 2):
+        ledger.ask(number, play)
+        ledger.tell(number, play, observed([0], [1], [1.0]))
+    hidden = missing(1.0, 0.0, 2.0 + 18.0, ledger.rule)
+    debt = 0.4 - ledger.last_low
+    assert ledger.pace(2, 0, 18) == pytest.approx(0.4 + (hidden + debt) / 20)

@@ -10,9 +10,19 @@ import math
 import numpy as np
 import pytest
 
-from saver import Bernoulli, Bounded, Campaign, Collector, Scenario, SubGaussian, World, scenarios, simulate
+from saver import (
+    Bernoulli,
+    Bounded,
+    Campaign,
+    Collector,
+    Feedback,
+    Scenario,
+    SubGaussian,
+    World,
+    scenarios,
+    simulate,
+)
 from saver.collect import COLLECTORS
-from saver.experiments.auditing.delayed import Late
 from saver.problem import Gaussian
 from saver.safety import LEDGERS
 from saver.safety.certified import Certified
@@ -115,13 +125,19 @@ class Naive(Certified):
         return self.settled(book)
 
 
+MANNERS = {
+    "best first": Feedback(out=29, back="best"),
+    "worst abandoned": Feedback(lose=1 / 3, which="outcome", out=29, back="best"),
+}
+
+
 def adversarial(seed, manner, ledger="certified", episodes=200):
     """The worst true budget when 30 trials are out and outcomes decide what is told first, or at all."""
     asked = noisier(scenarios.bandit(noisy_variance=1.0, alpha=0.25))
     collector = Collector(design="uniform", explore="none", track="designed", ledger=ledger)
     campaign = Campaign(asked.problem, collector, episodes, seed=seed)
-    player, late = Player(asked.world, np.random.default_rng([seed, 1])), Late(manner, None)
-    *_, last = rounds(campaign, player, Truth(asked), late)
+    player = Player(asked.world, np.random.default_rng([seed, 1]))
+    *_, last = rounds(campaign, player, Truth(asked), MANNERS[manner], seed)
     return last.account.worst
 
 

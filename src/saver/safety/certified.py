@@ -23,17 +23,15 @@ counts. With `losses="random"` nothing is hidden, and the order is that of telli
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from saver._types import Floats
 from saver.problem.episode import Episode
 from saver.problem.moments import Moments
-from saver.problem.promise import Bounded
-from saver.safety.boundaries import best_rho, mixture, stitched
+from saver.safety.argument import Argument
 from saver.safety.entries import (
     CANCELLED,
     CUT,
@@ -47,73 +45,15 @@ from saver.safety.entries import (
     Tally,
     Way,
 )
-from saver.safety.hidden import EIGHT, log_choices, most_visits, unseen
-from saver.safety.ledger import Ledger, Terms, Ticket
-from saver.safety.noise import Rule, least, missing
-from saver.safety.paths import path_bound
+from saver.safety.ledger import Ticket
+from saver.safety.noise import missing
 from saver.safety.plays import Play
-from saver.safety.widths import Box
 
 
-class Shares(NamedTuple):
-    """How delta is split: hidden trials, the box, noise, and noise with paths (step 4)."""
-
-    hidden: float
-    box: float
-    noise: float
-    paths: float
-
-
-def shares(deterministic: bool, next_state: bool, losses: str = "hostile") -> Shares:
-    """Fixed before the first episode; they add to 1."""
-    hidden = 0.1 if losses == "hostile" else 0.0
-    if deterministic:
-        return Shares(hidden, 0.15, 0.85 - hidden, 0.0)
-    rest = (1.0 - hidden) / 2
-    return Shares(hidden, rest, rest, 0.0) if next_state else Shares(hidden, rest, rest / 2, rest / 2)
-
-
-NOISE, PAIRS, NEVER = 0.4, 0.4, 0.2  # of the hidden share: of trials, of pairs, of cancelled trials
-
-
-class Certified(Ledger):
+class Certified(Argument):
     """The ledger of the promise."""
 
     certifies = True
-
-    def __init__(self, terms: Terms) -> None:
-        super().__init__(terms)
-        problem, promise, mdp = terms.problem, terms.problem.constraint, terms.problem.mdp
-        self.deterministic, self.hostile = terms.stage.deterministic, terms.losses == "hostile"
-        self.levels = Shares(
-            *(problem.delta * part for part in shares(self.deterministic, promise.next_state, terms.losses))
-        )
-        self.box = Box(problem, terms.episodes, self.levels.box, below=self.deterministic)
-        gammas = mdp.discount ** np.arange(len(mdp.layers))
-        self.length = float(np.sum(gammas))
-        self.unit_proxy = promise.scale**2 * float(np.sum(gammas**2))
-        half = terms.episodes / 2
-        self.rule = Rule.of(promise, self.levels.noise, self.unit_proxy * half, self.length * half)
-        self.span = promise.ceiling - promise.floor
-        self.scale = self.span * self.length / 3
-        self.start = self.unit_proxy + (self.span * self.length) ** 2 / 4
-        self.baseline = self.stage.play(problem.baseline)
-        self.bounded, self.baseline_teaches = isinstance(promise, Bounded), terms.baseline_teaches
-        if self.hostile:
-            hidden = self.levels.hidden
-            each = PAIRS * hidden / 2 / self.box.pairs
-            self.log_noise, self.log_visits = math.log(NOISE * hidden), math.log(each)
-            self.log_pairs = math.log(each if self.deterministic else each / 2)
-
-    @property
-    def first(self) -> tuple[float, float, float]:
-        """Proxy, length and lower value that stand for the last trial before there is one."""
-        return self.unit_proxy, self.length, self.problem.constraint.floor * self.length
-
-    @property
-    def crosses(self) -> bool:
-        """Whether noise and paths are also bounded together (step 4)."""
-        return self.levels.paths > 0.0
 
     def open(self) -> CertifiedBook:
         """Nothing asked; the first pace supposes a trial of full length."""
@@ -129,10 +69,6 @@ class Certified(Ledger):
     def exact(self, play: Play) -> bool:
         """Whether a policy goes exactly where the baseline goes."""
         return play.goes_as(self.baseline)
-
-    def boundary(self, v: float) -> float:
-        """u(v) of step 4; 0 before the first trial."""
-        return stitched(v, self.start, self.scale, self.levels.paths) if v > 0.0 else 0.0
 
     def pace(self, book: CertifiedBook, done: int, baseline: int, remaining: int) -> float:
         """What designed episodes should earn on average so that at the end the gate need turn none down.
@@ -165,21 +101,6 @@ class Certified(Ledger):
                 book.now = lower, np.maximum(lower, np.minimum(high, above))
         lower, upper = book.now
         return lower, upper
-
-    def box_of(self, tally: Tally, away: Sequence[Line]) -> tuple[Floats, Floats]:
-        """The box of these trials, those that are away hidden."""
-        seen = tally.seen
-        if away:
-            tally = tally.copy()
-            for line in away:
-                self._hide_visits(tally, line)
-        if tally.missed is None and tally.most is None:
-            return self.box.ends(seen.counts, seen.mean)
-        hidden = np.zeros(seen.mean.shape) if tally.missed is None else tally.missed
-        if tally.most is not None:
-            left = most_visits(tally.awaited, self.stage.most, self.log_visits) - tally.walked
-            hidden = hidden + np.maximum(0.0, np.minimum(tally.most, np.floor(left)))
-        return self.box.hiding(seen.counts, seen.mean, hidden, self.log_pairs)
 
     def middle(self, book: CertifiedBook) -> tuple[Floats, Floats]:
         """Midpoints and half-lengths of the box now."""
@@ -310,29 +231,29 @@ class Certified(Ledger):
     def _settle(self, book: CertifiedBook, number: int) -> None:
         """Take a trial that is no longer out into the sums, and see what they say now."""
         if not self.hostile:
-            self._add(book.first, book.lines.pop(number))
+            self.sums.add(book.first, book.lines.pop(number))
         else:
             if book.every is not None:
-                self._add(book.every, book.lines[number])
+                self.sums.add(book.every, book.lines[number])
             while book.lines:
                 place, line = next(iter(book.lines.items()))
                 if line.status == OUT:
                     break
-                self._add(book.first, book.lines.pop(place))
+                self.sums.add(book.first, book.lines.pop(place))
             after = [line for line in book.lines.values() if line.status != OUT]
             if after and book.every is None:
                 book.every = book.first.copy()
                 for line in after:
-                    self._add(book.every, line)
+                    self.sums.add(book.every, line)
             if not after:
                 book.every = None
         book.now = None
         self._look_again(book)
-        found = self.worth(book, book.first, ()) + sum(
+        found = self.worth(book.first, (), self.ends(book)) + sum(
             line.low for line in book.lines.values() if line.designed and line.status in (TOLD, CUT)
         )
         if book.every is not None:
-            found = max(found, self.worth(book, book.every, self.away(book)))
+            found = max(found, self.worth(book.every, self.away(book), self.ends(book)))
         book.bound = max(book.bound, found)
         self._forget(book)
 
@@ -342,138 +263,6 @@ class Certified(Ledger):
         for line in (*self.away(book), *book.gone):
             if line.designed and (line.way.sure or not self.deterministic):
                 line.low = max(line.low, line.way.worth(lower))
-
-    def _add(self, tally: Tally, line: Line) -> None:
-        """One trial more, told or hidden."""
-        if line.episode is not None:
-            self._see(tally, line)
-        if self.hostile and line.status != TOLD:
-            self._hide_visits(tally, line)
-        if not line.designed:
-            return
-        seen = line.status in (TOLD, CUT)
-        if seen:
-            tally.gained += line.gained
-            tally.proxy += line.proxy
-            tally.length += line.length
-            if not self.deterministic:
-                cells, been = line.been
-                tally.expected.ravel()[line.way.pairs] += line.way.weights
-                tally.realised.ravel()[cells] += been
-        if line.status == TOLD:
-            tally.sum_x += line.x
-            tally.sum_v += line.ticket.v
-        elif line.status == CUT:
-            self._rest(tally, line)
-        if self.hostile and line.status != TOLD:
-            self._hide(tally, line)
-
-    def _see(self, tally: Tally, line: Line) -> None:
-        """What the box learns."""
-        episode = line.episode
-        tally.seen.extend(episode.states, episode.actions, episode.constraints)
-        if self.hostile and not line.way.sure:
-            self._await(tally, line)
-            np.add.at(tally.walked, (episode.states, episode.actions), 1.0)
-
-    def _await(self, tally: Tally, line: Line) -> None:
-        if tally.awaited is None:
-            tally.awaited, tally.walked = np.zeros(tally.seen.mean.shape), np.zeros(tally.seen.mean.shape)
-        tally.awaited.ravel()[line.way.pairs] += line.way.expected
-
-    def _hide_visits(self, tally: Tally, line: Line) -> None:
-        """Where a trial has been unseen, or can have been."""
-        if not line.designed and not self.baseline_teaches:
-            return
-        shape, episode, way = tally.seen.mean.shape, line.episode, line.way
-        if way.sure:
-            tally.missed = np.zeros(shape) if tally.missed is None else tally.missed
-            hidden, by = tally.missed, way.expected
-        else:
-            if episode is None:
-                self._await(tally, line)
-            tally.most = np.zeros(shape) if tally.most is None else tally.most
-            hidden, by = tally.most, np.broadcast_to(self.stage.most, shape).ravel()[way.pairs]
-        hidden.ravel()[way.pairs] += by
-        if episode is not None:
-            np.add.at(hidden, (episode.states, episode.actions), -1.0)
-
-    def _rest(self, tally: Tally, line: Line) -> None:
-        """What is known of a trial after its cut: where it goes, and what that is worth at least."""
-        if tally.unseen is None:
-            tally.unseen = np.zeros(tally.seen.mean.shape)
-        tally.unseen.ravel()[line.way.pairs] += line.way.weights
-        if self.deterministic:
-            cells, been = line.been
-            tally.unseen.ravel()[cells] -= been
-
-    def _hide(self, tally: Tally, line: Line) -> None:
-        """What a designed trial may hide."""
-        ticket = line.ticket
-        tally.hides += self.span * (ticket.longest - line.length)
-        tally.strays += ticket.strays
-        tally.sum_v += ticket.v
-        if line.status == CANCELLED:
-            tally.cancelled += ticket.proxy
-            return
-        tally.last = max(tally.last, line.order)
-        if line.status == CUT:
-            tally.cut += 1
-            tally.cut_proxy += ticket.proxy
-            tally.rest_proxy += ticket.proxy - line.proxy
-        else:
-            tally.whole += 1
-            tally.whole_proxy += ticket.proxy
-
-    def worth(self, book: CertifiedBook, tally: Tally, away: Sequence[Line]) -> float:
-        """What the told trials of a tally are worth at least, those that are away hidden."""
-        lower, upper = self.ends(book)
-        D = self.seen_worth(tally, away)
-        rest = 0.0 if tally.unseen is None else float(np.sum(tally.unseen * lower))
-        if self.deterministic:
-            return D + rest
-        visits = tally.expected.ravel(), tally.realised.ravel()
-        found = float(path_bound(D, *visits, lower.ravel(), upper.ravel()))
-        return max(found, rest + self.together(tally, away)) if self.crosses else found
-
-    def seen_worth(self, tally: Tally, away: Sequence[Line] = ()) -> float:
-        """D: at least this much are the means along the way worth."""
-        hides, v = self.hides(tally, away)
-        return float(least(tally.gained - hides, tally.proxy + v, tally.length, self.rule))
-
-    def hides(self, tally: Tally, away: Sequence[Line]) -> tuple[float, float]:
-        """What may be hidden of the noise, and the proxy of what is hidden."""
-        tickets = [line.ticket for line in away if line.designed]
-        v = tally.whole_proxy + sum(ticket.proxy for ticket in tickets) + tally.rest_proxy
-        if self.bounded:
-            return tally.hides + self.span * sum(ticket.longest for ticket in tickets), 0.0
-        noise = self._noise(tally, away, tally.whole + len(tickets), tally.cut, v)
-        return noise + self.never(tally.cancelled), v + tally.cancelled
-
-    def together(self, tally: Tally, away: Sequence[Line]) -> float:
-        """sum X - u(sum v) of step 4: what has no X may have strayed, and a cut trial has none."""
-        tickets = [line.ticket for line in away if line.designed]
-        v = tally.whole_proxy + tally.cut_proxy + sum(ticket.proxy for ticket in tickets)
-        noise = self._noise(tally, away, tally.whole + tally.cut + len(tickets), 0, v)
-        strays = tally.strays + sum(ticket.strays for ticket in tickets)
-        sum_v = tally.sum_v + sum(ticket.v for ticket in tickets)
-        slack = strays + noise + self.never(tally.cancelled) + self.boundary(sum_v)
-        return float(tally.sum_x - slack)
-
-    def _noise(self, tally: Tally, away: Sequence[Line], whole: int, cut: int, v: float) -> float:
-        """H of these trials: at most this much their noise has taken."""
-        if v <= 0.0:
-            return 0.0
-        n = max([tally.last, *(line.order for line in away if line.designed)])
-        sets = log_choices(n, whole, cut, len(self.problem.mdp.layers) - 1)
-        return float(unseen(v, self.unit_proxy / EIGHT, self.log_noise - sets))
-
-    def never(self, v: float) -> float:
-        """At most this much noise would have come of trials that were cancelled, in the order of that."""
-        if v <= 0.0:
-            return 0.0
-        level = NEVER * self.levels.hidden
-        return float(mixture(v, best_rho(EIGHT * self.unit_proxy, level), level))
 
     def away(self, book: CertifiedBook) -> list[Line]:
         """The trials that are out."""

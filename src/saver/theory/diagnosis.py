@@ -16,7 +16,7 @@ from saver.problem import checks, weights
 from saver.problem.statement import Problem
 from saver.problem.world import Scenario
 from saver.theory.bounds import SMALLEST_DEVIATION, Bounds, bounds, sizes_of
-from saver.theory.feedback import Feedback
+from saver.theory.delivery import Feedback
 from saver.theory.hardness import Hardness, hardness
 from saver.theory.nodewise import Nodewise, Number, Undefined, closed_design, nodewise, per_state
 from saver.theory.prediction import Forecast, Way

@@ -14,7 +14,7 @@ from saver.problem import visits, weights
 from saver.problem.world import Scenario
 from saver.safety.plays import Stage
 from saver.safety.policies import Policy
-from saver.theory.feedback import AT_ONCE, Feedback
+from saver.theory.delivery import AT_ONCE, Feedback
 from saver.theory.nodewise import Number, Undefined
 from saver.theory.spending import MANY, Spending
 

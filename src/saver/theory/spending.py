@@ -15,7 +15,7 @@ from saver.safety.certified import Certified
 from saver.safety.entries import Tally
 from saver.safety.ledger import Terms
 from saver.safety.plays import Play, Stage
-from saver.theory.feedback import AT_ONCE, Feedback, Worth, steps, tracked
+from saver.theory.delivery import AT_ONCE, Feedback, Worth, steps, tracked
 
 MANY = 10**9  # episodes; what needs more is called out of reach
 POINTS = 40  # at which the box is evaluated

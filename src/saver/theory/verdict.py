@@ -13,7 +13,7 @@ from saver.design.exact import ExactDesign
 from saver.problem.laws import Bernoulli
 from saver.problem.statement import Problem
 from saver.problem.world import Scenario
-from saver.theory.feedback import AT_ONCE, Feedback
+from saver.theory.delivery import AT_ONCE, Feedback
 from saver.theory.nodewise import Undefined
 from saver.theory.prediction import Way
 from saver.theory.spending import MANY

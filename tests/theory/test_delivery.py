@@ -14,7 +14,7 @@ from saver.safety import Stage
 from saver.safety.boundaries import best_rho, mixture
 from saver.safety.hidden import log_sets, unseen
 from saver.simulator import Player, Truth
-from saver.theory.feedback import Feedback, tracked
+from saver.theory.delivery import Feedback, tracked
 from saver.theory.spending import Spending
 
 pytestmark = pytest.mark.slow

@@ -1,0 +1,127 @@
+"""What sums say: the certificate's bounds of what told trials are worth, and its box (steps 1 to 4)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from saver._types import Floats
+from saver.problem.promise import Bounded
+from saver.safety.boundaries import best_rho, mixture, stitched
+from saver.safety.entries import Line, Tally
+from saver.safety.hidden import EIGHT, log_choices, most_visits, unseen
+from saver.safety.ledger import Ledger, Terms
+from saver.safety.noise import Rule, least
+from saver.safety.paths import path_bound
+from saver.safety.shares import NEVER, NOISE, PAIRS, Shares, shares
+from saver.safety.sums import Sums
+from saver.safety.widths import Box
+
+
+class Argument(Ledger):
+    """The numbers of the argument, fixed before the first episode, and what follows from a tally."""
+
+    def __init__(self, terms: Terms) -> None:
+        super().__init__(terms)
+        problem, promise, mdp = terms.problem, terms.problem.constraint, terms.problem.mdp
+        self.deterministic, self.hostile = terms.stage.deterministic, terms.losses == "hostile"
+        self.levels = Shares(
+            *(problem.delta * part for part in shares(self.deterministic, promise.next_state, terms.losses))
+        )
+        self.box = Box(problem, terms.episodes, self.levels.box, below=self.deterministic)
+        gammas = mdp.discount ** np.arange(len(mdp.layers))
+        self.length = float(np.sum(gammas))
+        self.unit_proxy = promise.scale**2 * float(np.sum(gammas**2))
+        half = terms.episodes / 2
+        self.rule = Rule.of(promise, self.levels.noise, self.unit_proxy * half, self.length * half)
+        self.span = promise.ceiling - promise.floor
+        self.scale = self.span * self.length / 3
+        self.start = self.unit_proxy + (self.span * self.length) ** 2 / 4
+        self.baseline = self.stage.play(problem.baseline)
+        self.bounded, self.sums = isinstance(promise, Bounded), Sums(terms)
+        if self.hostile:
+            hidden = self.levels.hidden
+            each = PAIRS * hidden / 2 / self.box.pairs
+            self.log_noise, self.log_visits = math.log(NOISE * hidden), math.log(each)
+            self.log_pairs = math.log(each if self.deterministic else each / 2)
+
+    @property
+    def first(self) -> tuple[float, float, float]:
+        """Proxy, length and lower value that stand for the last trial before there is one."""
+        return self.unit_proxy, self.length, self.problem.constraint.floor * self.length
+
+    @property
+    def crosses(self) -> bool:
+        """Whether noise and paths are also bounded together (step 4)."""
+        return self.levels.paths > 0.0
+
+    def boundary(self, v: float) -> float:
+        """u(v) of step 4; 0 before the first trial."""
+        return stitched(v, self.start, self.scale, self.levels.paths) if v > 0.0 else 0.0
+
+    def box_of(self, tally: Tally, away: Sequence[Line]) -> tuple[Floats, Floats]:
+        """The box of these trials, those that are away hidden."""
+        seen = tally.seen
+        if away:
+            tally = tally.copy()
+            for line in away:
+                self.sums.hide_visits(tally, line)
+        if tally.missed is None and tally.most is None:
+            return self.box.ends(seen.counts, seen.mean)
+        hidden = np.zeros(seen.mean.shape) if tally.missed is None else tally.missed
+        if tally.most is not None:
+            left = most_visits(tally.awaited, self.stage.most, self.log_visits) - tally.walked
+            hidden = hidden + np.maximum(0.0, np.minimum(tally.most, np.floor(left)))
+        return self.box.hiding(seen.counts, seen.mean, hidden, self.log_pairs)
+
+    def worth(self, tally: Tally, away: Sequence[Line], ends: tuple[Floats, Floats]) -> float:
+        """What the told trials of a tally are worth at least, those that are away hidden."""
+        lower, upper = ends
+        D = self.seen_worth(tally, away)
+        rest = 0.0 if tally.unseen is None else float(np.sum(tally.unseen * lower))
+        if self.deterministic:
+            return D + rest
+        visits = tally.expected.ravel(), tally.realised.ravel()
+        found = float(path_bound(D, *visits, lower.ravel(), upper.ravel()))
+        return max(found, rest + self.together(tally, away)) if self.crosses else found
+
+    def seen_worth(self, tally: Tally, away: Sequence[Line] = ()) -> float:
+        """D: at least this much are the means along the way worth."""
+        hides, v = self.hides(tally, away)
+        return float(least(tally.gained - hides, tally.proxy + v, tally.length, self.rule))
+
+    def hides(self, tally: Tally, away: Sequence[Line]) -> tuple[float, float]:
+        """What may be hidden of the noise, and the proxy of what is hidden."""
+        tickets = [line.ticket for line in away if line.designed]
+        v = tally.whole_proxy + sum(ticket.proxy for ticket in tickets) + tally.rest_proxy
+        if self.bounded:
+            return tally.hides + self.span * sum(ticket.longest for ticket in tickets), 0.0
+        noise = self._noise(tally, away, tally.whole + len(tickets), tally.cut, v)
+        return noise + self.never(tally.cancelled), v + tally.cancelled
+
+    def together(self, tally: Tally, away: Sequence[Line]) -> float:
+        """sum X - u(sum v) of step 4: what has no X may have strayed, and a cut trial has none."""
+        tickets = [line.ticket for line in away if line.designed]
+        v = tally.whole_proxy + tally.cut_proxy + sum(ticket.proxy for ticket in tickets)
+        noise = self._noise(tally, away, tally.whole + tally.cut + len(tickets), 0, v)
+        strays = tally.strays + sum(ticket.strays for ticket in tickets)
+        sum_v = tally.sum_v + sum(ticket.v for ticket in tickets)
+        slack = strays + noise + self.never(tally.cancelled) + self.boundary(sum_v)
+        return float(tally.sum_x - slack)
+
+    def _noise(self, tally: Tally, away: Sequence[Line], whole: int, cut: int, v: float) -> float:
+        """H of these trials: at most this much their noise has taken."""
+        if v <= 0.0:
+            return 0.0
+        n = max([tally.last, *(line.order for line in away if line.designed)])
+        sets = log_choices(n, whole, cut, len(self.problem.mdp.layers) - 1)
+        return float(unseen(v, self.unit_proxy / EIGHT, self.log_noise - sets))
+
+    def never(self, v: float) -> float:
+        """At most this much noise would have come of trials that were cancelled, in the order of that."""
+        if v <= 0.0:
+            return 0.0
+        level = NEVER * self.levels.hidden
+        return float(mixture(v, best_rho(EIGHT * self.unit_proxy, level), level))

@@ -1,0 +1,26 @@
+"""How delta is split among the parts of the argument."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Shares(NamedTuple):
+    """How delta is split: hidden trials, the box, noise, and noise with paths (step 4)."""
+
+    hidden: float
+    box: float
+    noise: float
+    paths: float
+
+
+def shares(deterministic: bool, next_state: bool, losses: str = "hostile") -> Shares:
+    """Fixed before the first episode; they add to 1."""
+    hidden = 0.1 if losses == "hostile" else 0.0
+    if deterministic:
+        return Shares(hidden, 0.15, 0.85 - hidden, 0.0)
+    rest = (1.0 - hidden) / 2
+    return Shares(hidden, rest, rest, 0.0) if next_state else Shares(hidden, rest, rest / 2, rest / 2)
+
+
+NOISE, PAIRS, NEVER = 0.4, 0.4, 0.2  # of the hidden share: of trials, of pairs, of cancelled trials

@@ -1,0 +1,100 @@
+"""How a trial enters the sums of the certified ledger: what was told, and what may be hidden."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from saver.safety.entries import CANCELLED, CUT, TOLD, Line, Tally
+from saver.safety.ledger import Terms
+
+
+class Sums:
+    """Adds trials to tallies; with losses at random nothing is hidden."""
+
+    def __init__(self, terms: Terms) -> None:
+        promise = terms.problem.constraint
+        self.stage, self.baseline_teaches = terms.stage, terms.baseline_teaches
+        self.deterministic, self.hostile = terms.stage.deterministic, terms.losses == "hostile"
+        self.span = promise.ceiling - promise.floor
+
+    def add(self, tally: Tally, line: Line) -> None:
+        """One trial more, told or hidden."""
+        if line.episode is not None:
+            self._see(tally, line)
+        if self.hostile and line.status != TOLD:
+            self.hide_visits(tally, line)
+        if not line.designed:
+            return
+        seen = line.status in (TOLD, CUT)
+        if seen:
+            tally.gained += line.gained
+            tally.proxy += line.proxy
+            tally.length += line.length
+            if not self.deterministic:
+                cells, been = line.been
+                tally.expected.ravel()[line.way.pairs] += line.way.weights
+                tally.realised.ravel()[cells] += been
+        if line.status == TOLD:
+            tally.sum_x += line.x
+            tally.sum_v += line.ticket.v
+        elif line.status == CUT:
+            self._rest(tally, line)
+        if self.hostile and line.status != TOLD:
+            self._hide(tally, line)
+
+    def _see(self, tally: Tally, line: Line) -> None:
+        """What the box learns."""
+        episode = line.episode
+        tally.seen.extend(episode.states, episode.actions, episode.constraints)
+        if self.hostile and not line.way.sure:
+            self._await(tally, line)
+            np.add.at(tally.walked, (episode.states, episode.actions), 1.0)
+
+    def _await(self, tally: Tally, line: Line) -> None:
+        if tally.awaited is None:
+            tally.awaited, tally.walked = np.zeros(tally.seen.mean.shape), np.zeros(tally.seen.mean.shape)
+        tally.awaited.ravel()[line.way.pairs] += line.way.expected
+
+    def hide_visits(self, tally: Tally, line: Line) -> None:
+        """Where a trial has been unseen, or can have been."""
+        if not line.designed and not self.baseline_teaches:
+            return
+        shape, episode, way = tally.seen.mean.shape, line.episode, line.way
+        if way.sure:
+            tally.missed = np.zeros(shape) if tally.missed is None else tally.missed
+            hidden, by = tally.missed, way.expected
+        else:
+            if episode is None:
+                self._await(tally, line)
+            tally.most = np.zeros(shape) if tally.most is None else tally.most
+            hidden, by = tally.most, np.broadcast_to(self.stage.most, shape).ravel()[way.pairs]
+        hidden.ravel()[way.pairs] += by
+        if episode is not None:
+            np.add.at(hidden, (episode.states, episode.actions), -1.0)
+
+    def _rest(self, tally: Tally, line: Line) -> None:
+        """What is known of a trial after its cut: where it goes, and what that is worth at least."""
+        if tally.unseen is None:
+            tally.unseen = np.zeros(tally.seen.mean.shape)
+        tally.unseen.ravel()[line.way.pairs] += line.way.weights
+        if self.deterministic:
+            cells, been = line.been
+            tally.unseen.ravel()[cells] -= been
+
+    def _hide(self, tally: Tally, line: Line) -> None:
+        """What a designed trial may hide."""
+        ticket = line.ticket
+        tally.hides += self.span * (ticket.longest - line.length)
+        tally.strays += ticket.strays
+        tally.sum_v += ticket.v
+        if line.status == CANCELLED:
+            tally.cancelled += ticket.proxy
+            return
+        tally.last = max(tally.last, line.order)
+        if line.status == CUT:
+            tally.cut += 1
+            tally.cut_proxy += ticket.proxy
+            tally.rest_proxy += ticket.proxy - line.proxy
+        else:
+            tally.whole += 1
+            tally.whole_proxy += ticket.proxy
