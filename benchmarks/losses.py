@@ -99,13 +99,14 @@ def measured(folder: str, cell: tuple[str, int, str, Any], runs: int) -> list[fl
     asked = json.dumps([world, K, runs, rules])
     done = subprocess.run(command, input=asked, stdout=subprocess.PIPE, text=True, check=True)
     found: list[float] = json.loads(done.stdout)
+    print(folder, world, K, cell[2], runs, found, file=sys.stderr, flush=True)
     return found
 
 
 def table(old: str, runs: int = RUNS, before: int = BEFORE) -> Table:
-    """Two processes, the longest campaigns first."""
+    """Two processes, the shortest campaigns first."""
     here = str(Path(__file__).parents[1])
-    asked = sorted(CELLS, key=lambda cell: -cell[1])
+    asked = sorted(CELLS, key=lambda cell: cell[1])
     with ThreadPoolExecutor(2) as pool:
         then = list(pool.map(lambda cell: measured(old, cell, before), asked))
         now = list(pool.map(lambda cell: measured(here, cell, runs), asked))

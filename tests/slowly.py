@@ -47,11 +47,11 @@ def by_theta(D, W, T, lower, upper):
 class Slow:
     """Is told what a certified ledger is told."""
 
-    def __init__(self, problem, episodes, losses="hostile", order="any", teaches=True):
+    def __init__(self, problem, episodes, losses="hostile", order="any"):
         self.problem, self.mdp, self.promise, self.episodes = (
             problem, problem.mdp, problem.constraint, episodes,
         )  # fmt: skip
-        self.hostile, self.in_order, self.teaches = losses == "hostile", order == "asked", teaches
+        self.hostile, self.in_order = losses == "hostile", order == "asked"
         self.moves = self.mdp.transitions.toarray().reshape(self.mdp.states, self.mdp.actions, -1)
         self.layers = self._spread()
         self.steps, self.reached = len(self.layers), sorted(set().union(*self.layers))
@@ -185,8 +185,6 @@ class Slow:
             return {}
         sure, most, awaited, walked = Counter(), Counter(), Counter(), Counter()
         for trial in group:
-            if not trial.teaches:
-                continue
             seen = Counter(pair for pair, _ in trial.steps())
             if trial.sure and trial.status != TOLD:
                 sure.update(trial.ways[0][1])
@@ -346,9 +344,9 @@ class Slow:
         order = max((trial.order for trial in trials.values()), default=0) + 1
         if ways is None:
             safe = paths(self.mdp, self.problem.baseline)
-            return Asked(number, 0, safe, 0.0, self.teaches)
+            return Asked(number, 0, safe, 0.0)
         m, h, W = (lower + upper) / 2, (upper - lower) / 2, self.visits(ways)
-        trial = Asked(number, order, ways, float(np.sum(W * lower)), True)
+        trial = Asked(number, order, ways, float(np.sum(W * lower)))
         trial.W, trial.m, trial.discount = W, m, self.mdp.discount
         trial.v = self.squares(trial.longest) + self.weight(trial.longest) * float(np.sum(W * h**2))
         trial.strays = max(self.along(way, h) for _, way in ways) + float(np.sum(W * h))
@@ -407,8 +405,8 @@ class Slow:
 class Asked:
     """One trial and what was heard of it; `order` is 0 for what counts as the baseline."""
 
-    def __init__(self, number, order, ways, low, teaches):
-        self.number, self.order, self.ways, self.low, self.teaches = number, order, ways, low, teaches
+    def __init__(self, number, order, ways, low):
+        self.number, self.order, self.ways, self.low = number, order, ways, low
         self.longest = max(len(way) for _, way in ways)
         self.sure = len({way for _, way in ways}) == 1
         self.status, self.ran, self.episode, self.gained = None, False, None, 0.0
@@ -422,8 +420,8 @@ class Asked:
         self.ran = status == LOST and what is True
 
     def steps(self):
-        """Pairs with their observations, of what was told and teaches."""
-        if self.episode is None or not self.teaches:
+        """Pairs with their observations, of what was told."""
+        if self.episode is None:
             return []
         s, a, _, c = self.episode
         return [((int(i), int(j)), float(k)) for i, j, k in zip(s, a, c, strict=True)]

@@ -153,17 +153,17 @@ def test_where_a_lost_trial_can_have_been_where_paths_are_random():
     assert ledger.ends()[1][0, 1] == pytest.approx(0.4 + (w + H) / 2)
 
 
-def test_baseline_trials_that_do_not_teach_hide_nothing_of_the_box():
-    stage = Stage(MDP)
-    play = stage.play(SECOND)
-    for teaches, hidden in ((True, 1.0), (False, None)):
-        ledger = Kept(problem(baseline_value=0.5), K, stage, baseline_teaches=teaches)
-        ledger.ask(1, None)
-        ledger.ask(2, play)
-        ledger.abandon(1)
-        assert (ledger.first.missed is None) == (hidden is None)
-        if teaches:
-            assert ledger.first.missed[0, 0] == hidden
+def test_lost_baseline_trials_hide_visits_too():
+    """They might have taught: the box supposes that they would have."""
+    ledger = Kept(problem(), K)
+    ledger.ask(1, None)
+    ledger.abandon(1, ran=True)
+    assert ledger.first.missed.tolist() == [[1.0, 0.0]]
+    drawn = Kept(saver.Problem(MDP, [[0.5, 0.5]], [[0.5, 0.5]], **GIVEN), K)
+    drawn.ask(1, None)  # who runs it need not follow our draws
+    drawn.abandon(1)
+    assert drawn.first.missed is None
+    assert drawn.first.most.tolist() == [[1.0, 1.0]]
 
 
 def test_coins_that_are_out_hide_all_of_their_range_from_those_told_after():

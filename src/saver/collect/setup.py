@@ -55,8 +55,7 @@ class Setup:
         self.stream = np.random.Generator(np.random.PCG64(0))  # set to a state before every use
 
     def _ledgers(self) -> dict[str, Ledger]:
-        teaches = self.collector.learn_from_baseline
-        terms = Terms(self.problem, self.episodes, self.stage, self.losses, self.order, teaches)
+        terms = Terms(self.problem, self.episodes, self.stage, self.losses, self.order)
         kinds = {PLUGIN: "plugin", USED: self.collector.ledger}
         return {name: LEDGERS[kind](terms) for name, kind in kinds.items() if kind != "none"}
 

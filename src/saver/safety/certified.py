@@ -230,32 +230,37 @@ class Certified(Argument):
 
     def _settle(self, book: CertifiedBook, number: int) -> None:
         """Take a trial that is no longer out into the sums, and see what they say now."""
-        if not self.hostile:
-            self.sums.add(book.first, book.lines.pop(number))
+        if self.hostile:
+            self._fold(book, number)
         else:
-            if book.every is not None:
-                self.sums.add(book.every, book.lines[number])
-            while book.lines:
-                place, line = next(iter(book.lines.items()))
-                if line.status == OUT:
-                    break
-                self.sums.add(book.first, book.lines.pop(place))
-            after = [line for line in book.lines.values() if line.status != OUT]
-            if after and book.every is None:
-                book.every = book.first.copy()
-                for line in after:
-                    self.sums.add(book.every, line)
-            if not after:
-                book.every = None
+            self.sums.add(book.first, book.lines.pop(number))
         book.now = None
         self._look_again(book)
-        found = self.worth(book.first, (), self.ends(book)) + sum(
-            line.low for line in book.lines.values() if line.designed and line.status in (TOLD, CUT)
-        )
+        ends = self.ends(book)
+        found = self.worth(book.first, (), ends) + book.lows
         if book.every is not None:
-            found = max(found, self.worth(book.every, self.away(book), self.ends(book)))
+            found = max(found, self.worth(book.every, self.away(book), ends))
         book.bound = max(book.bound, found)
         self._forget(book)
+
+    def _fold(self, book: CertifiedBook, number: int) -> None:
+        """Into the sums over all, and into those before the first that is out, with all that it held up."""
+        line: Line = book.lines[number]
+        book.behind, book.lows = book.behind + 1, book.lows + line.earns
+        if book.every is not None:
+            self.sums.add(book.every, line)
+        if number == next(iter(book.lines)):
+            while book.lines and (line := next(iter(book.lines.values()))).status != OUT:
+                self.sums.add(book.first, book.lines.pop(next(iter(book.lines))))
+                book.behind -= 1
+            book.lows = sum(line.earns for line in book.lines.values())
+        if not book.behind:
+            book.every = None
+        elif book.every is None:
+            book.every = book.first.copy()
+            for line in book.lines.values():
+                if line.status != OUT:
+                    self.sums.add(book.every, line)
 
     def _look_again(self, book: CertifiedBook) -> None:
         """Lower values by the box now, where they are larger."""

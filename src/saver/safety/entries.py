@@ -106,6 +106,11 @@ class Line:
         """Whether it counts as what it earned."""
         return not self.ticket.baseline
 
+    @property
+    def earns(self) -> float:
+        """Its lower value, if it is a designed trial that was told."""
+        return self.low if self.designed and self.status in (TOLD, CUT) else 0.0
+
 
 @portable("gone")
 @dataclass(eq=False)
@@ -182,6 +187,8 @@ class CertifiedBook(Book):
         first: over the trials before the first that is out.
         every: over all that are not out, where some of these are not in `first`, else None.
         lines: trials from the first that is out on.
+        behind: how many of these are out no longer.
+        lows: the lower values of those that were told.
         boxes: midpoints, [S, A], by number: those that trials out were asked with, and the latest.
         ordered: designed trials asked.
         newest: the last trial asked.
@@ -194,6 +201,8 @@ class CertifiedBook(Book):
     first: Any = None
     every: Any = None
     lines: dict[int, Any] = field(default_factory=dict)
+    behind: int = 0
+    lows: float = 0.0
     boxes: dict[int, Any] = field(default_factory=dict)
     ordered: int = 0
     newest: int = 0

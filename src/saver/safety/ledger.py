@@ -34,7 +34,6 @@ class Terms(NamedTuple):
     stage: Stage
     losses: str = "hostile"
     order: str = "any"
-    baseline_teaches: bool = True
 
 
 @portable("ticket")

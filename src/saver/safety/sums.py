@@ -13,7 +13,7 @@ class Sums:
 
     def __init__(self, terms: Terms) -> None:
         promise = terms.problem.constraint
-        self.stage, self.baseline_teaches = terms.stage, terms.baseline_teaches
+        self.stage = terms.stage
         self.deterministic, self.hostile = terms.stage.deterministic, terms.losses == "hostile"
         self.span = promise.ceiling - promise.floor
 
@@ -57,8 +57,6 @@ class Sums:
 
     def hide_visits(self, tally: Tally, line: Line) -> None:
         """Where a trial has been unseen, or can have been."""
-        if not line.designed and not self.baseline_teaches:
-            return
         shape, episode, way = tally.seen.mean.shape, line.episode, line.way
         if way.sure:
             tally.missed = np.zeros(shape) if tally.missed is None else tally.missed
