@@ -14,7 +14,7 @@ from saver.safety import Stage
 from saver.safety.boundaries import best_rho, mixture
 from saver.safety.hidden import log_sets, unseen
 from saver.simulator import Player, Truth
-from saver.theory.delivery import Feedback, tracked
+from saver.theory.delivery import Delivery, tracked
 from saver.theory.spending import Spending
 
 pytestmark = pytest.mark.slow
@@ -25,7 +25,7 @@ SCALE = 0.01  # squared
 
 def spending_of(made, policy, episodes=K, **feedback):
     stage, mean = Stage(made.problem.mdp), np.array(made.world.constraint.mean)
-    options = {"drawn": False, "earns": False, "feedback": Feedback(**feedback)}
+    options = {"drawn": False, "earns": False, "feedback": Delivery(**feedback)}
     return Spending(made.problem, episodes, stage, mean, np.array(policy), **options)
 
 

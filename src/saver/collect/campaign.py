@@ -186,6 +186,16 @@ class Campaign:
         return self._setup.episodes
 
     @property
+    def losses(self) -> str:
+        """Who chooses what is told, as declared."""
+        return self._setup.losses
+
+    @property
+    def order(self) -> str:
+        """In which order trials start, as declared."""
+        return self._setup.order
+
+    @property
     @reading
     def events(self) -> tuple[Event, ...]:
         """Everything that happened, in order, with `keep="episodes"`."""

@@ -69,7 +69,7 @@ def run_once(
     player = Player(scenario.world, child_seed(seed, 1))
     kept = {name: np.full(len(checkpoints), np.nan) for name in RECORDED}
     at, worst = 0, math.inf
-    for done in rounds(campaign, player, truth, returns.feedback, child_seed(seed, 2), order):
+    for done in rounds(campaign, player, truth, returns.feedback, child_seed(seed, 2)):
         account, worst = done.account, done.account.worst
         if account.episodes == checkpoints[at]:
             found = campaign.estimate()

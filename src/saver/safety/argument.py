@@ -65,7 +65,7 @@ class Argument(Ledger):
         """The box of these trials, those that are away hidden."""
         seen = tally.seen
         if away:
-            tally = tally.copy()
+            tally = tally.with_visits()
             for line in away:
                 self.sums.hide_visits(tally, line)
         if tally.missed is None and tally.most is None:

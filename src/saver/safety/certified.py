@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -202,13 +203,12 @@ class Certified(Argument):
 
     def _group(self, book: CertifiedBook, line: Line, number: int) -> Gone:
         """Where lost trials of the same policy are counted."""
-        for gone in book.gone:
-            pairs, weights = gone.way.pairs, gone.way.weights
-            same = np.array_equal(pairs, line.way.pairs) and np.array_equal(weights, line.way.weights)
-            if same and not gone.number and not number:
-                return gone  # type: ignore[no-any-return]
-        book.gone.append(Gone(line.way, line.low, number=number, designed=line.designed))
-        return book.gone[-1]  # type: ignore[no-any-return]
+        alike = (gone for gone in book.gone if not gone.number and gone.way.same_as(line.way))
+        found: Gone | None = None if number else next(alike, None)
+        if found is None:
+            found = Gone(line.way, line.low, number=number, designed=line.designed)
+            book.gone.append(found)
+        return found
 
     def cancel(self, book: CertifiedBook, number: int) -> None:
         """Forget the last trial asked; of an earlier one its place remains, because later ones followed."""
@@ -250,8 +250,8 @@ class Certified(Argument):
         if book.every is not None:
             self.sums.add(book.every, line)
         if number == next(iter(book.lines)):
-            while book.lines and (line := next(iter(book.lines.values()))).status != OUT:
-                self.sums.add(book.first, book.lines.pop(next(iter(book.lines))))
+            for place in list(takewhile(lambda n: book.lines[n].status != OUT, book.lines)):
+                self.sums.add(book.first, book.lines.pop(place))
                 book.behind -= 1
             book.lows = sum(line.earns for line in book.lines.values())
         if not book.behind:

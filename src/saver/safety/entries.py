@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,10 @@ class Way:
     def expected(self) -> Any:
         """Visits to the pairs."""
         return self.weights if self.visits is None else self.visits
+
+    def same_as(self, other: Way) -> bool:
+        """Whether both go there as often."""
+        return np.array_equal(self.pairs, other.pairs) and np.array_equal(self.weights, other.weights)
 
     def worth(self, lower: Any) -> float:
         """V(b; lower), the ends as [pairs]."""
@@ -176,6 +180,11 @@ class Tally:
     def copy(self) -> Tally:
         """The same, to be changed alone."""
         return copy.deepcopy(self)
+
+    def with_visits(self) -> Tally:
+        """The same, of which visits that are awaited or hidden can be changed alone."""
+        names = ("awaited", "walked", "missed", "most")
+        return replace(self, **{name: copy.copy(getattr(self, name)) for name in names})
 
 
 @portable("certified-book")

@@ -59,14 +59,12 @@ class Box:
 
     def ends(self, counts: Ints, mean: Floats) -> tuple[Floats, Floats]:
         """Lower and upper ends, [S, A]."""
-        lower, upper = np.empty(mean.shape), np.empty(mean.shape)
-        all_ends(counts, mean, self.numbers, lower, upper)
-        return lower, upper
+        return self.hiding(counts, mean, np.zeros(mean.shape), 0.0)
 
     def hiding(self, counts: Ints, mean: Floats, hidden: Floats, log_level: float) -> tuple[Floats, Floats]:
         """The same where so many more were taken and not told, perhaps because of what they were."""
         lower, upper = np.empty(mean.shape), np.empty(mean.shape)
-        all_ends_hiding(counts, mean, hidden, self.numbers, log_level, lower, upper)
+        all_ends(counts, mean, hidden, self.numbers, log_level, lower, upper)
         return lower, upper
 
 
@@ -110,11 +108,11 @@ def ends_hiding(T: float, mean: float, hidden: float, numbers: Any, log_level: f
         top = low + high - least(low * hidden + (low + high) * T - total, 0.0, n, rule) / n
     else:
         lost = unseen(numbers.proxy * hidden, numbers.proxy / EIGHT, log_level - log_sets(n, hidden))
-        w = 0.0
-        if numbers.proxy > 0.0:
-            v = numbers.proxy * n
-            both = mixture_two_sided(v, rule.rho, rule.level)
-            w = mixture(v, rule.rho, rule.level) if numbers.below else both
+        v, w = numbers.proxy * n, 0.0
+        if v > 0.0 and numbers.below:
+            w = mixture(v, rule.rho, rule.level)
+        elif v > 0.0:
+            w = mixture_two_sided(v, rule.rho, rule.level)
         bottom, top = (total - w - lost) / T, (total + w + lost) / T
     if numbers.below:
         return max(bottom, low), high
@@ -122,18 +120,10 @@ def ends_hiding(T: float, mean: float, hidden: float, numbers: Any, log_level: f
 
 
 @jit
-def all_ends_hiding(
+def all_ends(
     counts: Any, mean: Any, hidden: Any, numbers: Any, log_level: float, lower: Any, upper: Any
 ) -> None:
     """The whole box."""
     for s in range(lower.shape[0]):
         for a in range(lower.shape[1]):
             lower[s, a], upper[s, a] = ends_hiding(counts[s, a], mean[s, a], hidden[s, a], numbers, log_level)
-
-
-@jit
-def all_ends(counts: Any, mean: Any, numbers: Any, lower: Any, upper: Any) -> None:
-    """The whole box."""
-    for s in range(lower.shape[0]):
-        for a in range(lower.shape[1]):
-            lower[s, a], upper[s, a] = ends(counts[s, a], mean[s, a], numbers)

@@ -29,14 +29,12 @@ def rounds(
     truth: Truth,
     feedback: Feedback | None = None,
     seed: int | np.random.SeedSequence = 0,
-    order: str = "any",
 ) -> Iterator[Round]:
     """All trials of a campaign, each told at once, or by the rules of `feedback`.
 
-    `order` is the campaign's. Where trials were cancelled others are asked; when the last was, all that wait
-    are settled.
+    Where trials were cancelled others are asked; when the last was, all that wait are settled.
     """
-    account = Account(truth, campaign.collector.certified, order)
+    account = Account(truth, campaign.collector.certified, campaign.order)
     if feedback is None:
         for _ in range(campaign.episodes):
             trial = campaign.ask()

@@ -17,7 +17,7 @@ TRACKED = 100  # episodes that say how often which policy is played
 
 
 @dataclass(frozen=True)
-class Feedback:
+class Delivery:
     """What will come back, and in which words a campaign is told so.
 
     Attributes:
@@ -35,7 +35,7 @@ class Feedback:
     ran: bool = False
 
     @classmethod
-    def checked(cls, lost: float, out: int, losses: str, order: str, ran: bool) -> Feedback:
+    def checked(cls, lost: float, out: int, losses: str, order: str, ran: bool) -> Delivery:
         """The same from what a user says."""
         lost = checks.between("losses", lost, 0.0, 1.0, closed=(True, False))
         out = checks.whole("out", out, 1)
@@ -71,7 +71,7 @@ class Feedback:
         return self.lost == 0.0 and self.out == 1
 
 
-AT_ONCE = Feedback()  # nothing is lost, and nothing is late
+AT_ONCE = Delivery()  # nothing is lost, and nothing is late
 
 
 def tracked(stage: Stage, play: Play) -> list[Play]:

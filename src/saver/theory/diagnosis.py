@@ -16,7 +16,7 @@ from saver.problem import checks, weights
 from saver.problem.statement import Problem
 from saver.problem.world import Scenario
 from saver.theory.bounds import SMALLEST_DEVIATION, Bounds, bounds, sizes_of
-from saver.theory.delivery import Feedback
+from saver.theory.delivery import Delivery
 from saver.theory.hardness import Hardness, hardness
 from saver.theory.nodewise import Nodewise, Number, Undefined, closed_design, nodewise, per_state
 from saver.theory.prediction import Forecast, Way
@@ -58,7 +58,7 @@ class Diagnosis:
     unconstrained_gap: float
     price: Number
     gap: Number
-    feedback: Feedback
+    feedback: Delivery
     ways: dict[str, Way]
     at_once: dict[str, Way]
     verdict: Verdict
@@ -103,7 +103,7 @@ def diagnose(
     if stderr is not None:
         stderr = checks.between("stderr", stderr, 0.0, math.inf, closed=(False, False))
     seconds = checks.between("seconds", seconds, 0.0, math.inf, closed=(True, False))
-    feedback = Feedback.checked(losses, out, declared, order, ran)
+    feedback = Delivery.checked(losses, out, declared, order, ran)
     problem, world = scenario.problem, scenario.world
     n = K * problem.mdp.horizon
     variance = np.array(check_variance(problem.mdp, world.reward.variance))

@@ -14,7 +14,7 @@ from saver.problem import visits, weights
 from saver.problem.world import Scenario
 from saver.safety.plays import Stage
 from saver.safety.policies import Policy
-from saver.theory.delivery import AT_ONCE, Feedback
+from saver.theory.delivery import AT_ONCE, Delivery
 from saver.theory.nodewise import Number, Undefined
 from saver.theory.spending import MANY, Spending
 
@@ -60,7 +60,7 @@ def behaviour(stage: Stage, flow: Floats) -> Floats:
 class Forecast:
     """Predicts ways for one scenario, from its truth, at a budget of `episodes`."""
 
-    def __init__(self, scenario: Scenario, episodes: int, feedback: Feedback = AT_ONCE) -> None:
+    def __init__(self, scenario: Scenario, episodes: int, feedback: Delivery = AT_ONCE) -> None:
         problem, world = scenario.problem, scenario.world
         self.feedback = feedback
         self.problem, self.episodes = problem, episodes

@@ -15,7 +15,7 @@ from saver.safety.certified import Certified
 from saver.safety.entries import Tally
 from saver.safety.ledger import Terms
 from saver.safety.plays import Play, Stage
-from saver.theory.delivery import AT_ONCE, Feedback, Worth, steps, tracked
+from saver.theory.delivery import AT_ONCE, Delivery, Worth, steps, tracked
 
 MANY = 10**9  # episodes; what needs more is called out of reach
 POINTS = 40  # at which the box is evaluated
@@ -77,7 +77,7 @@ class Spending:
         *,
         drawn: bool,
         earns: bool,
-        feedback: Feedback = AT_ONCE,
+        feedback: Delivery = AT_ONCE,
     ) -> None:
         self.problem, self.stage, self.play = problem, stage, stage.play(policy)
         self.earned, self.same, self.feedback = self.play.value(mean), self._same(), feedback

@@ -13,7 +13,7 @@ from saver.design.exact import ExactDesign
 from saver.problem.laws import Bernoulli
 from saver.problem.statement import Problem
 from saver.problem.world import Scenario
-from saver.theory.delivery import AT_ONCE, Feedback
+from saver.theory.delivery import AT_ONCE, Delivery
 from saver.theory.nodewise import Undefined
 from saver.theory.prediction import Way
 from saver.theory.spending import MANY
@@ -46,7 +46,7 @@ def judge(
     ways: dict[str, Way],
     pair: tuple[ExactDesign, ExactDesign],
     cost: Floats,
-    feedback: Feedback = AT_ONCE,
+    feedback: Delivery = AT_ONCE,
 ) -> Verdict:
     """The verdict at this budget; `cost` is c^2 variance, `stderr` the standard error that was asked for.
 
@@ -87,7 +87,7 @@ def judge(
     return Verdict("affordable", text, remedies)
 
 
-def toll(ways: dict[str, Way], at_once: dict[str, Way], feedback: Feedback) -> str:
+def toll(ways: dict[str, Way], at_once: dict[str, Way], feedback: Delivery) -> str:
     """What lost and late feedback costs the best safe way."""
     if feedback.complete:
         return ""
@@ -134,7 +134,7 @@ def _cheaper(problem: Problem, free: Way, pair: tuple[ExactDesign, ExactDesign],
     return found
 
 
-def _budget(episodes: int, stderr: float | None, best: Way, feedback: Feedback = AT_ONCE) -> list[str]:
+def _budget(episodes: int, stderr: float | None, best: Way, feedback: Delivery = AT_ONCE) -> list[str]:
     """What a larger one would do."""
     if stderr is not None:
         if isinstance(best.episodes, Undefined):

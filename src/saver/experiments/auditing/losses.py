@@ -149,7 +149,7 @@ def campaign(case: Case, seed: np.random.SeedSequence) -> tuple[float, float, fl
         order=manner.order,
     )
     player, truth, least = Player(made.world, child_seed(seed, 1)), Truth(made), math.inf
-    for done in rounds(collecting, player, truth, manner.feedback, child_seed(seed, 2), manner.order):
+    for done in rounds(collecting, player, truth, manner.feedback, child_seed(seed, 2)):
         account = done.account
         least = min(least, account.budget - collecting.believed)
     return account.worst, least, account.baseline / account.episodes
