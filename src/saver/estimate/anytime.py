@@ -1,0 +1,334 @@
+"""Keeps, trial by trial, what the interval at all times needs (`sequence`).
+
+Weights are frozen when a trial is asked. Who chooses what is told, and may know the outcomes
+(losses="hostile"), cannot change the order of asking: in that order sums are martingales, whenever they are
+told. What is not told is hidden: its noise is bounded over all sets of so many trials (safety/hidden.py). Two
+intervals hold, of the trials before the first that is out, and of all, with those out hidden; the answer is
+what they share. Where chance chooses, all that is told counts, in the order of telling.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from saver._types import Floats
+from saver.estimate.sequence import (
+    Bands,
+    bands,
+    levels,
+    noise_bound,
+    renewed,
+    reward_ends,
+    side,
+    steer,
+    steering,
+    variance_of,
+)
+from saver.problem.bellman import occupancy, weights
+from saver.problem.codec import portable
+from saver.problem.episode import Episode
+from saver.problem.promise import Bounded
+from saver.safety.hidden import EIGHT, log_sets, most_visits, unseen
+from saver.safety.ledger import Terms
+from saver.safety.plays import Play, farthest
+
+OUT, TOLD, HIDDEN = "out", "told", "hidden"
+
+
+@portable("weights")
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Of samples of the trials from one on, and what their rewards are guessed to be, [pairs] each."""
+
+    until: int  # the trial from which on others are made
+    w: Any
+    guess: Any
+
+
+@portable("entry")
+@dataclass(eq=False)
+class Entry:
+    """A trial in order of asking."""
+
+    version: int
+    most: float = 0.0  # the largest sum of w^2 scale^2 of any way that it can go
+    status: str = OUT
+    pairs: Any = None
+    rewards: Any = None
+    play: Any = field(default=None, init=False)  # visits, and whether it goes one way: known from the trial
+    kept: Any = None  # the same, once it is out no longer: pairs, visits, sure
+
+    @property
+    def way(self) -> Any:
+        """Pairs, visits and whether it goes one way only."""
+        return self.kept if self.kept is not None else self.play
+
+
+@portable("reward-tally")
+@dataclass(eq=False)
+class RewardTally:
+    """Sums over trials, [pairs] where it says by pair.
+
+    Attributes:
+        T, total: samples and their sum, by pair.
+        W: the weights of the samples, by pair.
+        episodes: that were told.
+        gained: sum of w R.
+        noise: sum of w^2 scale^2, or of w^2 (R - guess)^2 where rewards are bounded.
+        asked: trials in all.
+        hidden: of these, those of which nothing is told.
+        hidden_noise: their largest sum of w^2 scale^2.
+        missed: visits of hidden trials that go one way, by pair.
+        most: visits that the other hidden trials can have made, by pair.
+        awaited, walked: visits expected of trials that go several ways, and those seen, by pair.
+    """
+
+    T: Any
+    total: Any
+    W: Any
+    episodes: int = 0
+    gained: float = 0.0
+    noise: float = 0.0
+    asked: int = 0
+    hidden: int = 0
+    hidden_noise: float = 0.0
+    missed: Any = None
+    most: Any = None
+    awaited: Any = None
+    walked: Any = None
+
+
+@portable("reward-book")
+@dataclass(eq=False)
+class RewardBook:
+    """What is written down.
+
+    Attributes:
+        first: over the trials before the first that is out.
+        lines: trials from that one on.
+        versions: the weights that these were asked with, and the latest, by number.
+        asked: trials in all.
+    """
+
+    first: RewardTally
+    lines: dict[int, Entry] = field(default_factory=dict)
+    versions: dict[int, Any] = field(default_factory=dict)
+    asked: int = 0
+
+
+class Sides(NamedTuple):
+    """An interval and why it is as wide as it is: halves by noise, the box of seen and of unseen pairs."""
+
+    low: float
+    high: float
+    noise: float
+    mismatch: float
+    unseen: float
+
+
+class Anytime:
+    """The rules; what changes is in the book. Events reach it as they reach a ledger."""
+
+    def __init__(self, terms: Terms) -> None:
+        problem, mdp = terms.problem, terms.problem.mdp
+        self.terms, self.stage, self.hostile = terms, terms.stage, terms.losses == "hostile"
+        self.bounded = isinstance(problem.reward, Bounded)
+        tables = problem.reward.tables(mdp)
+        self.floor, self.ceiling = (np.array(part).ravel() for part in (tables.floor, tables.ceiling))
+        usual = sum(occupancy(mdp, policy).sum(axis=0) for policy in (problem.target, mdp.uniform)) / 2
+        samples = terms.episodes * float(usual.sum())
+        self.numbers = steering(weights(mdp, problem.target), usual, tables, self.bounded, samples)
+        self.pairs = int(mdp.available[mdp.reachable].sum())
+        self.most = np.broadcast_to(self.stage.most, (mdp.states, mdp.actions)).ravel()
+        self.unit = variance_of(self.numbers)
+        self._steps = self.stage.nodes._replace(discount=1.0)
+
+    def bands(self, level: float) -> Bands:
+        """What an interval at this level needs."""
+        split = levels(level, self.terms.losses)
+        return bands(self.numbers, split, self.terms.episodes, self.pairs, self.bounded)
+
+    # -- events ------------------------------------------------------------------------------------------
+
+    def open(self) -> RewardBook:
+        """Nothing asked."""
+        return RewardBook(RewardTally(*(np.zeros(len(self.numbers.c)) for _ in range(3))))
+
+    def freeze(self, book: RewardBook, play: Play, baseline: bool) -> Weights | None:
+        """New weights, if it is time for them; changes nothing."""
+        number = book.asked + 1
+        if book.versions and number < book.versions[max(book.versions)].until:
+            return None
+        now = self.told(book)
+        w = np.empty(len(self.numbers.c))
+        steer(float(now.episodes), now.T, now.W, self.numbers, w)
+        middle = (self.floor + self.ceiling) / 2
+        return Weights(int(renewed(number)), w, (now.total + middle) / (now.T + 1.0) if self.bounded else None)
+
+    def ask(self, book: RewardBook, number: int, ticket: Weights | None, play: Play) -> None:
+        """A trial goes out."""
+        book.asked += 1
+        if ticket is not None:
+            book.versions[max(book.versions, default=0) + 1] = ticket
+            self._forget(book)
+        version = max(book.versions)
+        entry = book.lines[number] = Entry(version)
+        if self.hostile:
+            squares = ((book.versions[version].w * self.numbers.scale) ** 2).reshape(play.visits.shape)
+            entry.most = self._most(play, squares)
+        self.resume(book, number, play)
+
+    def _most(self, play: Play, squares: Floats) -> float:
+        """The largest sum of these along any way that a trial can go."""
+        if play.sure:
+            return float(np.sum(play.visits * squares))
+        return float(farthest(self._steps, play.behaviour, squares, 1.0))
+
+    def resume(self, book: RewardBook, number: int, play: Play) -> None:
+        """Where a trial that is out may go."""
+        pairs = np.flatnonzero(play.visits)
+        book.lines[number].play = pairs, play.visits.ravel()[pairs], play.sure
+
+    def tell(
+        self, book: RewardBook, number: int, play: Play, episode: Episode | None, complete: bool = True
+    ) -> None:
+        """Take rewards in; of an episode that was cut off nothing, unless chance has cut it."""
+        entry = book.lines[number]
+        if episode is None:
+            self._leave(book, number)
+            return
+        if complete or not self.hostile:
+            entry.pairs = episode.states * self.stage.mdp.actions + episode.actions
+            entry.rewards = np.array(episode.rewards)
+        self._settle(book, number, TOLD if entry.pairs is not None else HIDDEN)
+
+    def abandon(self, book: RewardBook, number: int, play: Play, ran: bool) -> None:
+        """What was not told may be hidden."""
+        if self.hostile:
+            self._settle(book, number, HIDDEN)
+        else:
+            self._leave(book, number)
+
+    def cancel(self, book: RewardBook, number: int) -> None:
+        """What never started has no rewards; but whoever says so may know what they would have been."""
+        self.abandon(book, number, None, False)  # type: ignore[arg-type]
+
+    def learn(self, book: RewardBook, episode: Episode) -> None:
+        """An episode of the past teaches the box."""
+        pairs = episode.states * self.stage.mdp.actions + episode.actions
+        np.add.at(book.first.T, pairs, 1.0)
+        np.add.at(book.first.total, pairs, episode.rewards)
+
+    def _leave(self, book: RewardBook, number: int) -> None:
+        """A trial that does not count."""
+        del book.lines[number]
+        self._fold(book)
+
+    def _settle(self, book: RewardBook, number: int, status: str) -> None:
+        entry = book.lines[number]
+        entry.status, entry.kept = status, entry.play
+        if not self.hostile:
+            self._add(book, book.first, book.lines.pop(number))
+        self._fold(book)
+
+    def _fold(self, book: RewardBook) -> None:
+        """Into the sums before the first that is out."""
+        while book.lines and (number := next(iter(book.lines))) and book.lines[number].status != OUT:
+            self._add(book, book.first, book.lines.pop(number))
+        self._forget(book)
+
+    def _forget(self, book: RewardBook) -> None:
+        needed = {entry.version for entry in book.lines.values()} | {max(book.versions, default=0)}
+        for version in [version for version in book.versions if version not in needed]:
+            del book.versions[version]
+
+    def _add(self, book: RewardBook, tally: RewardTally, entry: Entry) -> None:
+        """One trial more, told or hidden."""
+        tally.asked += 1
+        if self.hostile:
+            self._await(tally, entry)
+        if entry.status != TOLD:
+            tally.hidden += 1
+            tally.hidden_noise += entry.most
+            return
+        version, pairs = book.versions[entry.version], entry.pairs
+        w = version.w[pairs]
+        tally.episodes += 1
+        np.add.at(tally.T, pairs, 1.0)
+        np.add.at(tally.total, pairs, entry.rewards)
+        np.add.at(tally.W, pairs, w)
+        tally.gained += float(w @ entry.rewards)
+        spread = entry.rewards - version.guess[pairs] if self.bounded else self.numbers.scale[pairs]
+        tally.noise += float(np.sum((w * spread) ** 2))
+
+    def _await(self, tally: RewardTally, entry: Entry) -> None:
+        """What is known of visits that may be hidden."""
+        pairs, visits, sure = entry.way
+        if tally.awaited is None:
+            tally.missed, tally.most, tally.awaited, tally.walked = (np.zeros(len(tally.T)) for _ in range(4))
+        if not sure:
+            tally.awaited[pairs] += visits
+            if entry.status == TOLD:
+                np.add.at(tally.walked, entry.pairs, 1.0)
+            else:
+                tally.most[pairs] += self.most[pairs]
+        elif entry.status != TOLD:
+            tally.missed[pairs] += visits
+
+    # -- answers -----------------------------------------------------------------------------------------
+
+    def told(self, book: RewardBook, hiding: bool = False) -> RewardTally:
+        """All that was told; those that are out are left aside, or hidden."""
+        more = [entry for entry in book.lines.values() if hiding or entry.status == TOLD]
+        if not more:
+            return book.first
+        every = copy.deepcopy(book.first)
+        for entry in more:
+            self._add(book, every, entry)
+        return every
+
+    def interval(self, book: RewardBook, level: float) -> Sides:
+        """At this level, at all times at once."""
+        numbers = self.bands(level)
+        found = self._sides(book.first, numbers, level)
+        if any(entry.status != OUT for entry in book.lines.values()):
+            other = self._sides(self.told(book, hiding=True), numbers, level)
+            low, high = max(found.low, other.low), min(found.high, other.high)
+            narrower = min(found, other, key=lambda one: one.high - one.low)
+            return narrower._replace(low=low, high=high)
+        return found
+
+    def _sides(self, tally: RewardTally, numbers: Bands, level: float) -> Sides:
+        c, hidden = self.numbers.c, self._hidden(tally, numbers)
+        lower, upper = np.empty(len(c)), np.empty(len(c))
+        reward_ends(
+            tally.T, tally.total, hidden, self.numbers, self.floor, self.ceiling, numbers, lower, upper
+        )
+        more = tally.hidden_noise * (4.0 if self.bounded else 1.0)
+        u = noise_bound(tally.noise + more, numbers) + self._hides(tally, level)
+        low, by_noise, slack = side(tally.gained, u, c, tally.W, lower, upper, 1.0)
+        high, above, more_slack = side(tally.gained, u, c, tally.W, lower, upper, -1.0)
+        unseen_part = float(np.sum((np.abs(c) * (self.ceiling - self.floor))[tally.T == 0.0])) / 2
+        box = (slack + more_slack) / 2
+        return Sides(low, -high, (by_noise + above) / 2, box - unseen_part, unseen_part)
+
+    def _hides(self, tally: RewardTally, level: float) -> float:
+        """At most this much noise is hidden, of either sign."""
+        if tally.hidden_noise == 0.0:
+            return 0.0
+        each = levels(level, self.terms.losses).hidden_noise / 2
+        sets = log_sets(float(tally.asked), float(tally.hidden))
+        return float(unseen(tally.hidden_noise, self.unit / EIGHT, math.log(each) - sets))
+
+    def _hidden(self, tally: RewardTally, numbers: Bands) -> Floats:
+        """At most so often hidden trials have met each pair."""
+        if not tally.hidden:
+            return np.zeros(len(tally.T))
+        left = most_visits(tally.awaited, self.most, numbers.log_pairs) - tally.walked
+        found: Floats = tally.missed + np.maximum(0.0, np.minimum(tally.most, np.floor(left)))
+        return found
