@@ -367,7 +367,7 @@ def test_a_world_that_breaks_its_promises_is_named():
     assert "baseline_value is 0.6, but in this world the baseline earns 0.5" in saver.diagnose(wrong).notes[0]
     narrow = replace(made, problem=replace(made.problem, constraint=saver.SubGaussian(0.05, 0.1, 1.0)))
     text = " ".join(saver.diagnose(narrow).notes)
-    assert "constraint means from 0.02 to 0.9 leave the promised range [0.1, 1]" in text
+    assert "action 2 in state 0 has a constraint mean of 0.02, outside the promised range [0.1, 1]" in text
     assert "standard deviation 0.1, more than the promised noise scale 0.05" in text
     assert saver.diagnose(made).notes == ()
 
@@ -376,7 +376,7 @@ def test_a_rare_coin_needs_more_than_its_deviation():
     # p = .01: deviation .0995, but the proxy is (1 - .02) / (2 log 99) = .3265^2
     made = bandit_of([0.5, 0.5], [1.0, 1.0], [0.99, 0.99])
     coin = replace(made, world=replace(made.world, constraint=saver.Bernoulli([[0.99, 0.99]])))
-    assert "needs a noise scale of 0.3265 here" in saver.diagnose(coin).notes[0]
+    assert "needs a noise scale of 0.3265, more than the promised" in saver.diagnose(coin).notes[0]
     honest = replace(coin, problem=replace(coin.problem, constraint=saver.SubGaussian(0.327)))
     assert saver.diagnose(honest).notes == ()
 

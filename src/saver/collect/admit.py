@@ -112,17 +112,28 @@ def _episode(setup: Setup, name: str, first: Any, columns: tuple[Any, ...], comp
         episode = Episode(first, *columns)
     if episode.constraints is None:
         raise InvalidData(f"{name} has no constraints; give one for each step")
-    _check_bounds(setup, episode.check(setup.problem.mdp, complete).constraints)
+    _check_bounds(setup, episode.check(setup.problem.mdp, complete))
     return episode
 
 
-def _check_bounds(setup: Setup, constraints: Floats) -> None:
-    """Refuse what the promise rules out."""
-    low, high = setup.problem.constraint.bounds
+def _check_bounds(setup: Setup, episode: Episode) -> None:
+    """Refuse what the promises rule out."""
+    constraints, (low, high) = episode.constraints, setup.problem.constraint.bounds
     if len(outside := np.flatnonzero((constraints < low) | (constraints > high))):
         raise InvalidData(
             f"constraints[{outside[0]}] is {checks.show(constraints[outside[0]])}, outside the declared "
             f"bounds [{low:g}, {high:g}]; correct the value or declare wider bounds"
+        )
+    if setup.rewards is None:
+        return
+    at, rewards, mdp = (episode.states, episode.actions), episode.rewards, setup.problem.mdp
+    lows, highs = setup.rewards.low[at], setup.rewards.high[at]
+    if len(outside := np.flatnonzero((rewards < lows) | (rewards > highs))):
+        t = outside[0]
+        raise InvalidData(
+            f"rewards[{t}] is {checks.show(rewards[t])}, outside the declared bounds [{lows[t]:g}, "
+            f"{highs[t]:g}] of {mdp.action_label(episode.actions[t])} in "
+            f"{mdp.state_label(episode.states[t])}; correct the value or declare wider bounds"
         )
 
 

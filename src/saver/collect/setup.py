@@ -51,6 +51,7 @@ class Setup:
         self.ledgers = self._ledgers()
         self.baseline = self.stage.grid.policy(problem.baseline)
         self.baseline_play = self.stage.play(self.baseline)
+        self.rewards = None if problem.reward is None else problem.reward.tables(problem.mdp)
         self.offsets = {by_step: self.ahead(by_step) for by_step in (False, True)}
         self.stream = np.random.Generator(np.random.PCG64(0))  # set to a state before every use
 

@@ -45,7 +45,7 @@ def array(name: str, value: ArrayLike, error: type[SaverError] = InvalidProblem)
     bad = np.argwhere(~(np.abs(result) <= LARGEST))
     if len(bad):
         raise error(
-            f"{name}{_at(bad[0])} is {result[tuple(bad[0])]:g}; every entry must be a finite number of "
+            f"{name}{at(bad[0])} is {result[tuple(bad[0])]:g}; every entry must be a finite number of "
             f"magnitude at most {LARGEST:g}: rescale it"
         )
     return result
@@ -72,7 +72,7 @@ def within(
     bad = np.argwhere((values < low) | (values > high))
     if len(bad):
         wanted = f"at least {low:g}" if high == math.inf else f"in [{low:g}, {high:g}]"
-        raise error(f"{name}{_at(bad[0])} is {show(values[tuple(bad[0])])}; it must be {wanted}")
+        raise error(f"{name}{at(bad[0])} is {show(values[tuple(bad[0])])}; it must be {wanted}")
     return values
 
 
@@ -155,7 +155,7 @@ def distribution(name: str, values: Floats, error: type[SaverError]) -> Floats:
     bad = np.argwhere(np.abs(sums - 1.0) > tolerance(values.shape[-1]))
     if len(bad):
         row = tuple(bad[0])
-        raise error(f"{name}{_at(bad[0])} sums to {sums[row]:.10g}; probabilities must sum to 1")
+        raise error(f"{name}{at(bad[0])} sums to {sums[row]:.10g}; probabilities must sum to 1")
     return values
 
 
@@ -210,5 +210,6 @@ def frozen(values: NDArray[Any]) -> NDArray[Any]:
     return copy
 
 
-def _at(index: NDArray[Any]) -> str:
+def at(index: NDArray[Any]) -> str:
+    """A place in an array, as one writes it."""
     return f"[{', '.join(str(i) for i in index)}]" if len(index) else ""

@@ -2,99 +2,165 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from saver._types import Floats
 from saver.errors import InvalidProblem
 from saver.problem import checks
 from saver.problem.codec import portable
+
+if TYPE_CHECKING:
+    from saver.problem.mdp import Mdp
 
 FAR = 1e4  # scales
 ROUNDING = 1e-9  # of the range of the means
 
 
+class Tables(NamedTuple):
+    """A promise about each pair of a model, [S, A] each; an observation outside [low, high] is refused."""
+
+    scale: Floats
+    floor: Floats
+    ceiling: Floats
+    low: Floats
+    high: Floats
+
+
+class Promise(checks.Frozen):
+    """What both kinds share. Equal are promises of one kind that say the same, in numbers or in tables."""
+
+    next_state: bool
+    scale: Any
+    floor: Any
+    ceiling: Any
+
+    @property
+    def bounds(self) -> tuple[Any, Any]:
+        """Outside of these no observation is believed."""
+        raise NotImplementedError
+
+    @property
+    def by_pair(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of what was given for each pair."""
+        return {name: item.shape for name, item in self._given().items() if isinstance(item, np.ndarray)}
+
+    def tables(self, mdp: Mdp) -> Tables:
+        """The promise about each pair of this model."""
+        shape = (mdp.states, mdp.actions)
+        for name, given in self.by_pair.items():
+            if given != shape:
+                raise InvalidProblem(
+                    f"{name} has shape {given}; for this model it must be one number or {shape}"
+                )
+        parts = (self.scale, self.floor, self.ceiling, *self.bounds)
+        return Tables(*(checks.frozen(np.broadcast_to(np.asarray(part), shape)) for part in parts))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Promise) or type(self) is not type(other):
+            return NotImplemented
+        theirs = other._given()
+        return all(np.array_equal(item, theirs[name]) for name, item in self._given().items())
+
+    def __hash__(self) -> int:
+        return hash(tuple(tuple(np.ravel(item).tolist()) for item in self._given().values()))
+
+    def _given(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+
+    def _check(self, *names: str, low: str, high: str) -> None:
+        """Freeze these numbers or tables; `low` must be below `high`."""
+        checks.flag("next_state", self.next_state)
+        for name in names:
+            object.__setattr__(self, name, _number_or_table(name, getattr(self, name)))
+        if len(set(self.by_pair.values())) > 1:
+            shapes = " and ".join(f"{name} has {shape}" for name, shape in self.by_pair.items())
+            raise InvalidProblem(f"tables of a promise must have one shape, but {shapes}")
+        lows, highs = np.broadcast_arrays(getattr(self, low), getattr(self, high))
+        if len(bad := np.argwhere(lows >= highs)):
+            at, place = checks.at(bad[0]), tuple(bad[0])
+            raise InvalidProblem(
+                f"{low}{at} is {checks.show(lows[place])} and {high}{at} is {checks.show(highs[place])}; "
+                f"{low} must be below {high}"
+            )
+
+
 @portable("sub-gaussian")
-@dataclass(frozen=True)
-class SubGaussian:
-    """A promise: constraint noise is `scale`-sub-Gaussian and every constraint mean in [floor, ceiling].
+@dataclass(frozen=True, eq=False)
+class SubGaussian(Promise):
+    """A promise: noise is `scale`-sub-Gaussian and every mean in [floor, ceiling].
 
     The noise of each observation is so given everything observed before it: independent from step to step and
     from episode to episode. Noise that an episode's steps share (one user, one patient) needs a scale that is
     larger by the square root of the number of steps.
 
-    `next_state=True` says that noise may also depend on the state that the action leads to.
+    `next_state=True` says that noise may also depend on the state that the action leads to. About rewards
+    each number may be a table, [S, A].
     """
 
-    scale: float
-    floor: float = 0.0
-    ceiling: float = 1.0
+    scale: Any
+    floor: Any = 0.0
+    ceiling: Any = 1.0
     next_state: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", checks.number("scale", self.scale))
-        if self.scale < 0:
-            raise InvalidProblem(f"scale is {self.scale:g}; it must be at least 0")
-        _check_range(self, "floor", "ceiling")
-        _check_next_state(self)
+        self._check("scale", "floor", "ceiling", low="floor", high="ceiling")
+        checks.within("scale", np.asarray(self.scale), 0.0)
 
     @property
-    def bounds(self) -> tuple[float, float]:
+    def bounds(self) -> tuple[Any, Any]:
         """Outside of these no observation is believed: a slip of the unit would buy a false budget.
 
         Noise that is `scale`-sub-Gaussian is never FAR scales away from a mean in [floor, ceiling].
         """
-        slack = FAR * self.scale + ROUNDING * max(abs(self.floor), abs(self.ceiling))
+        slack = FAR * self.scale + ROUNDING * np.maximum(np.abs(self.floor), np.abs(self.ceiling))
         return self.floor - slack, self.ceiling + slack
 
 
 @portable("bounded")
-@dataclass(frozen=True)
-class Bounded:
-    """A promise: every constraint observation lies in [low, high], its noise independent from step to step.
+@dataclass(frozen=True, eq=False)
+class Bounded(Promise):
+    """A promise: every observation lies in [low, high], its noise independent from step to step.
 
     Steps that share their noise need `SubGaussian` with a larger scale instead: see there, also for
-    `next_state`.
+    `next_state` and for tables.
     """
 
-    low: float
-    high: float
+    low: Any
+    high: Any
     next_state: bool = False
 
     def __post_init__(self) -> None:
-        _check_range(self, "low", "high")
-        _check_next_state(self)
+        self._check("low", "high", low="low", high="high")
 
     @property
-    def bounds(self) -> tuple[float, float]:
+    def bounds(self) -> tuple[Any, Any]:
         """Outside of these no observation is believed."""
         return self.low, self.high
 
     @property
-    def scale(self) -> float:
+    def scale(self) -> Any:
         """Hoeffding: a variable in [low, high] is (high - low) / 2 sub-Gaussian."""
         return (self.high - self.low) / 2
 
     @property
-    def floor(self) -> float:
+    def floor(self) -> Any:
         """The smallest possible mean."""
         return self.low
 
     @property
-    def ceiling(self) -> float:
+    def ceiling(self) -> Any:
         """The largest possible mean."""
         return self.high
 
 
-def _check_range(promise: Any, low: str, high: str) -> None:
-    for name in (low, high):
-        object.__setattr__(promise, name, checks.number(name, getattr(promise, name)))
-    if getattr(promise, low) >= getattr(promise, high):
-        raise InvalidProblem(
-            f"{low} is {getattr(promise, low):g} and {high} is {getattr(promise, high):g}; "
-            f"{low} must be below {high}"
-        )
-
-
-def _check_next_state(promise: Any) -> None:
-    if not isinstance(promise.next_state, bool):
-        raise InvalidProblem(f"next_state is {promise.next_state!r}; it must be True or False")
+def _number_or_table(name: str, value: Any) -> Any:
+    if not hasattr(value, "__len__") or isinstance(value, str | bytes):
+        return checks.number(name, value)
+    table = checks.array(name, value)
+    if table.ndim != 2 or not table.size:
+        raise InvalidProblem(f"{name} has shape {table.shape}; it must be one number or (states, actions)")
+    return checks.frozen(table)

@@ -25,6 +25,8 @@ class Problem(checks.Frozen):
         baseline_value: V_c of the baseline, exact and positive: an error in it adds up linearly.
         constraint: what is promised about one constraint observation, `SubGaussian` or `Bounded`.
         delta: the probability with which the safety promise may fail, in (0, 1).
+        reward: what is promised about one reward; gives bounded and anytime intervals. Its numbers may be
+            tables, [S, A].
         reward_scale: multiplies the confidence bonus on sample deviations.
     """
 
@@ -36,14 +38,12 @@ class Problem(checks.Frozen):
     baseline_value: float
     constraint: SubGaussian | Bounded
     delta: float = 0.05
+    reward: SubGaussian | Bounded | None = None
     reward_scale: float = 1.0
 
     def __post_init__(self) -> None:
         checks.kind("mdp", self.mdp, Mdp)
-        if not isinstance(self.constraint, SubGaussian | Bounded):
-            raise InvalidProblem(
-                f"constraint is {self.constraint!r}; it must be a saver.SubGaussian or a saver.Bounded"
-            )
+        self._check_promises()
         checked = {
             "target": checks.frozen(checks.policy(self.mdp, self.target, "target")),
             "baseline": checks.frozen(checks.policy(self.mdp, self.baseline, "baseline")),
@@ -60,6 +60,29 @@ class Problem(checks.Frozen):
     def required(self) -> float:
         """(1 - alpha) V_c(baseline): what the episodes must earn on average."""
         return (1.0 - self.alpha) * self.baseline_value
+
+    def _check_promises(self) -> None:
+        for name, promise in (("constraint", self.constraint), ("reward", self.reward)):
+            if not isinstance(promise, SubGaussian | Bounded) and (name, promise) != ("reward", None):
+                raise InvalidProblem(
+                    f"{name} is {promise!r}; it must be a saver.SubGaussian or a saver.Bounded"
+                )
+        for part, shape in self.constraint.by_pair.items():
+            raise InvalidProblem(
+                f"constraint.{part} has shape {shape}; promises for each pair are for rewards: give one "
+                "number that holds for all pairs"
+            )
+        if self.reward is None:
+            return
+        if self.reward.next_state:
+            raise InvalidProblem(
+                "reward.next_state is True; intervals hold whatever a reward has to do with the next state: "
+                "leave it out"
+            )
+        try:
+            self.reward.tables(self.mdp)
+        except InvalidProblem as cause:
+            raise InvalidProblem(f"reward.{cause}") from None
 
     def _check_baseline_value(self) -> None:
         steps = float(bellman.weights(self.mdp, self.baseline).sum())

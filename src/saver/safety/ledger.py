@@ -102,7 +102,7 @@ class Ledger(ABC):
 
     def floor_value(self, play: Play) -> float:
         """V(b; floor): the value with every pair at the floor."""
-        return self.problem.constraint.floor * float(play.weights.sum())
+        return float(self.problem.constraint.floor * play.weights.sum())
 
     def lower(self, book: Any, play: Play) -> float:
         """A lower value of a candidate."""

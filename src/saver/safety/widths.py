@@ -33,8 +33,8 @@ def first_width(problem: Problem, episodes: int) -> float:
 
 def paper_lower(problem: Problem, width: Floats, counts: Ints, mean: Floats) -> Floats:
     """mean - scale width, never below the floor; the floor where nothing was seen."""
-    floor = problem.constraint.floor
-    lower = np.maximum(mean - problem.constraint.scale * width, floor)
+    floor: float = problem.constraint.floor
+    lower: Floats = np.maximum(mean - problem.constraint.scale * width, floor)
     return np.where(counts > 0, lower, floor)
 
 

@@ -9,7 +9,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from saver._types import Floats
-from saver.problem import Gaussian, Law, Mdp, Problem, Scenario, SubGaussian, World, value
+from saver.problem import (
+    Bernoulli,
+    Bounded,
+    Empirical,
+    Gaussian,
+    Law,
+    Mdp,
+    Problem,
+    Scenario,
+    SubGaussian,
+    World,
+    value,
+)
 from saver.problem.checks import between
 
 
@@ -31,7 +43,10 @@ def scenario(
     constraint_variance: float,
     episodes: int,
 ) -> Scenario:
-    """Gaussian constraints, promised to have means in [0, 1] or wherever their means are beyond that."""
+    """Gaussian constraints, promised to have means in [0, 1] or wherever their means are beyond that.
+
+    Of the reward is promised what is true of its law.
+    """
     between("constraint_variance", constraint_variance, 0.0, math.inf, closed=(True, False))
     means = np.asarray(constraint_mean, dtype=float)
     world = World(mdp, reward, Gaussian(means, constraint_variance))
@@ -43,8 +58,25 @@ def scenario(
         delta=delta,
         baseline_value=value(mdp, baseline, means),
         constraint=SubGaussian(math.sqrt(constraint_variance), min(0.0, means.min()), max(1.0, means.max())),
+        reward=promised(reward),
     )
     return Scenario(name, world, problem, episodes)
+
+
+def promised(reward: Law) -> SubGaussian | Bounded | None:
+    """What is true of a law: the deviation of each pair where it is normal, else bounds.
+
+    Ranges reach over [0, 1] at least. None for a law of the user's own.
+    """
+    if type(reward) is Gaussian:
+        floor, ceiling = min(0.0, reward.mean.min()), max(1.0, reward.mean.max())
+        return SubGaussian(np.sqrt(reward.variance), floor, ceiling)
+    if type(reward) is Bernoulli:
+        return Bounded(0.0, 1.0)
+    if type(reward) is Empirical:
+        values = np.concatenate([cell for row in reward.samples for cell in row])
+        return Bounded(min(0.0, values.min()), max(1.0, values.max()))
+    return None
 
 
 def always(mdp: Mdp, action: int) -> Floats:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from saver.errors import InvalidProblem
-from saver.problem import Bernoulli, Gaussian, Mdp, Problem, Scenario, SubGaussian, World
+from saver.problem import Bernoulli, Bounded, Gaussian, Mdp, Problem, Scenario, SubGaussian, World
 from saver.problem.checks import between, number, whole
 from saver.scenarios.assembly import always, scenario
 
@@ -91,6 +91,7 @@ def lower_bound_pair(
         delta=delta,
         baseline_value=2.0,
         constraint=SubGaussian(math.sqrt(constraint_variance)),
+        reward=Bounded(0.0, 1.0),
     )
 
     def one(name: str, last: float) -> Scenario:

@@ -10,12 +10,12 @@ import numpy as np
 from saver._types import Floats
 from saver.design.closed import going_on
 from saver.design.exact import ExactDesign
-from saver.problem.laws import Bernoulli
 from saver.problem.statement import Problem
 from saver.problem.world import Scenario
 from saver.theory.delivery import AT_ONCE, Delivery
 from saver.theory.nodewise import Undefined
 from saver.theory.prediction import Way
+from saver.theory.promises import CLOSE, unkept
 from saver.theory.spending import MANY
 
 FREE = 1.05  # what safety may cost at the budget, the certificate included, where its price is 1
@@ -23,7 +23,6 @@ HOPELESS = 10.0  # a price at the budget from which the question counts as unans
 NOTABLE = 0.05  # share of the error that is worth naming
 ROUGH = 1e-3  # a gap from which a price is called rough
 LARGE = 0.1  # share of a budget that the certificate should not take
-CLOSE = 1e-6  # relative, for promises about the world
 
 
 @dataclass(frozen=True)
@@ -175,24 +174,10 @@ def remarks(scenario: Scenario) -> tuple[str, ...]:
                 else "the promise is about the smaller number and void for what the baseline earns"
             )
         )
-    met = mdp.available & mdp.reachable[:, None]
-    means, deviations = world.constraint.mean[met], np.sqrt(world.constraint.variance[met])
-    slack = CLOSE * max(1.0, abs(promise.floor), abs(promise.ceiling))
-    if means.min() < promise.floor - slack or means.max() > promise.ceiling + slack:
-        found.append(
-            f"constraint means from {means.min():.4g} to {means.max():.4g} leave the promised range "
-            f"[{promise.floor:g}, {promise.ceiling:g}]: the promise is void"
-        )
-    if deviations.max() > promise.scale * (1 + CLOSE):
-        found.append(
-            f"a constraint observation has standard deviation {deviations.max():.4g}, more than the promised "
-            f"noise scale {promise.scale:g}: the promise is void"
-        )
-    elif isinstance(world.constraint, Bernoulli) and _coin_scale(means) > promise.scale * (1 + CLOSE):
-        found.append(
-            f"a constraint that is 0 or 1 needs a noise scale of {_coin_scale(means):.4g} here, more than "
-            f"the promised {promise.scale:g}: the promise is void"
-        )
+    found += [f"{text}: the promise is void" for text in unkept("constraint", world.constraint, promise, mdp)]
+    if problem.reward is not None:
+        notes = unkept("reward", world.reward, problem.reward, mdp)
+        found += [f"{text}: intervals that rest on it are void" for text in notes]
     if abs(world.mdp.transitions - mdp.transitions).max() > 0 or np.any(world.mdp.start != mdp.start):
         found.append("the world's transitions or start differ from the problem's model: the promise is void")
     if len(lost := np.setdiff1d(going_on(mdp), np.flatnonzero(mdp.reachable))):
@@ -202,11 +187,3 @@ def remarks(scenario: Scenario) -> tuple[str, ...]:
             f"gets there within the horizon: {names}"
         )
     return tuple(found)
-
-
-def _coin_scale(p: Floats) -> float:
-    """The least sub-Gaussian scale of coins, sqrt((1 - 2p) / (2 log((1 - p) / p))): Kearns and Saul, 1998."""
-    rare = np.minimum(p, 1.0 - p)
-    rare = rare[(rare > 0) & (rare < 0.5)]
-    scales = np.sqrt((1.0 - 2.0 * rare) / (2.0 * np.log((1.0 - rare) / rare)))
-    return float(max([0.0, 0.5 * bool(np.any(p == 0.5)), *scales]))

@@ -40,6 +40,8 @@ from saver.engine.kernel.forms import (
     OUTSIDE,
     PAPER,
     PROSPECTIVE,
+    R_HIGH,
+    R_LOW,
     R_SCALE,
     R_WHERE,
     RANDOM,
@@ -310,6 +312,8 @@ def walk(  # noqa: PLR0912  (every estimator and law in one pass over the steps)
         if not rules.shared:
             c = draw(world, rules.laws[1], pairs[p, C_WHERE], pairs[p, C_SCALE], scene.constraints)
         if c < rules.bounds[0] or c > rules.bounds[1]:
+            return 0.0, 0.0, 0
+        if r < pairs[p, R_LOW] or r > pairs[p, R_HIGH]:
             return 0.0, 0.0, 0
         gained += scene.factor[t] * c
         if rules.crosses:

@@ -16,8 +16,9 @@ NO_GATE, RETROSPECTIVE, PROSPECTIVE = range(3)
 FIXED, TREE, DAG, ONE, OUTSIDE = range(5)  # where plans come from
 CERTAINTY, ESTIMATED, IMPORTANCE = range(3)
 
-# Columns of `Scene.pairs`: location and scale of the laws, the target's weight, the true means and variance.
-R_WHERE, R_SCALE, C_WHERE, C_SCALE, WEIGHT, WORTH, R_MEAN, R_VARIANCE = range(8)
+# Columns of `Scene.pairs`: location and scale of the laws, outside of which a reward is refused, the target's
+# weight, the true means and variance.
+R_WHERE, R_SCALE, C_WHERE, C_SCALE, R_LOW, R_HIGH, WEIGHT, WORTH, R_MEAN, R_VARIANCE = range(10)
 
 
 class Scene(NamedTuple):
@@ -31,7 +32,7 @@ class Scene(NamedTuple):
     ends: Bools  # [S], terminal
     start: Ints  # states
     start_chance: Floats
-    pairs: Floats  # [pairs, 8]
+    pairs: Floats  # [pairs, 10]
     rewards: Floats  # the data of empirical laws
     constraints: Floats
     factor: Floats  # discount^t, [L]

@@ -86,8 +86,10 @@ def lay_scene(scenario: Scenario, setup: Setup) -> tuple[Scene, tuple[int, int]]
     gammas = mdp.discount ** np.arange(len(mdp.layers))
     r_kind, r_where, r_scale, rewards = lay_law(world.reward)
     c_kind, c_where, c_scale, constraints = lay_law(world.constraint)
-    columns = (r_where, r_scale, c_where, c_scale, setup.designer.weights, world.constraint.mean,
-               world.reward.mean, world.reward.variance)  # fmt: skip
+    anything = np.full(world.reward.mean.shape, np.inf)
+    r_low, r_high = (-anything, anything) if setup.rewards is None else setup.rewards[-2:]
+    columns = (r_where, r_scale, c_where, c_scale, r_low, r_high, setup.designer.weights,
+               world.constraint.mean, world.reward.mean, world.reward.variance)  # fmt: skip
     scene = Scene(
         nodes,
         slot,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from saver.problem import Bounded, Gaussian, Law, Mdp, Problem, Scenario, SubGaussian, World
-from saver.scenarios.assembly import always
+from saver.scenarios.assembly import always, promised
 
 Promise = SubGaussian | Bounded
 Shown = Callable[[int, int, int], float]  # a constraint observation, from state, action and next state
@@ -47,6 +47,7 @@ def asked(
         alpha=alpha,
         baseline_value=world.constraint_value(safe),
         constraint=promise,
+        reward=promised(reward),
     )
     kind = "bandit" if mdp.states == 1 else "model"
     return Scenario(kind, world, problem, episodes)

@@ -15,7 +15,7 @@ from saver.experiments.auditing.nextstate import NEXT_STATE
 from saver.problem import Bernoulli, Bounded, Empirical, Gaussian, Law, Mdp, Scenario, SubGaussian
 from saver.problem.world import SHARED
 from saver.scenarios import find_scenario
-from saver.scenarios.assembly import bandit_model
+from saver.scenarios.assembly import bandit_model, promised
 from saver.scenarios.tree import tree_model
 
 COINS = Bounded(0.0, 1.0)
@@ -29,6 +29,13 @@ def with_constraints(
     value = world.constraint_value(scenario.problem.baseline)
     problem = dataclasses.replace(scenario.problem, constraint=promise, baseline_value=value)
     return Scenario(scenario.name, world, problem, episodes or scenario.episodes)
+
+
+def with_rewards(scenario: Scenario, law: Law, outcome: str | None = None) -> Scenario:
+    """The same with other rewards, and what is true of them declared."""
+    world = dataclasses.replace(scenario.world, reward=law, outcome=outcome)
+    problem = dataclasses.replace(scenario.problem, reward=promised(law))
+    return dataclasses.replace(scenario, world=world, problem=problem)
 
 
 def grid(good: float, bad: float, **options: float) -> tuple[Scenario, Floats]:
@@ -47,8 +54,7 @@ def _unsafe_looks_good() -> Scenario:
     made = asked(
         bandit_model(4), law, SubGaussian(0.5), alpha=0.1, episodes=1000, target=[[0.1, 0.1, 0.4, 0.4]]
     )
-    reward = Gaussian([[0.5, 0.5, 0.0, 1.0]], [[1e-4, 1e-4, 4.0, 4.0]])
-    return dataclasses.replace(made, world=dataclasses.replace(made.world, reward=reward))
+    return with_rewards(made, Gaussian([[0.5, 0.5, 0.0, 1.0]], [[1e-4, 1e-4, 4.0, 4.0]]))
 
 
 def _rare_disasters() -> Scenario:
@@ -71,8 +77,7 @@ def _noisier() -> Scenario:
 def _one_outcome() -> Scenario:
     """The same, where what is observed is both the reward and the constraint."""
     made = _noisier()
-    world = dataclasses.replace(made.world, reward=made.world.constraint, outcome=SHARED)
-    return dataclasses.replace(made, world=world)
+    return with_rewards(made, made.world.constraint, SHARED)
 
 
 # -- coins near 0 and near 1 ---------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from saver.problem import (
 )
 from saver.problem.seeds import child_seed
 from saver.scenarios import find_scenario
+from saver.scenarios.assembly import promised
 
 SHAPES = ("bandit", "tree", "graph")
 LAWS = ("gaussian", "coins", "extremes", "disasters", "heavy")
@@ -58,6 +59,7 @@ def random_world(shape: str, number: int, seed: int = 0) -> Scenario:
         delta=DELTAS[number % len(DELTAS)],
         baseline_value=world.constraint_value(baseline),
         constraint=promise,
+        reward=promised(reward),
     )
     return Scenario(f"{shape} {number}", world, problem, int(rng.integers(200, 2001)))
 
