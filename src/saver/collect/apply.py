@@ -54,8 +54,8 @@ def _asked(setup: Setup, state: State, event: Asked) -> None:
     if state.outstanding is not None:
         state.outstanding.add(event.number, event.kind, setup.stage.play(follows))
     play = setup.promised(trial)
-    for name, ledger in setup.ledgers.items():
-        ledger.ask(state.books[name], event.number, event.tickets[name], play)
+    for name, keeper in setup.keepers.items():
+        keeper.ask(state.books[name], event.number, event.tickets[name], play)
 
 
 def _told(setup: Setup, state: State, event: Told) -> None:
@@ -70,16 +70,16 @@ def _told(setup: Setup, state: State, event: Told) -> None:
     nodes = setup.stage.grid.slot[np.arange(len(episode)), episode.states]
     np.add.at(state.counts[trial.kind], (nodes, episode.actions), 1.0)
     state.told[trial.kind] += 1
-    for name, ledger in setup.ledgers.items():
-        ledger.tell(state.books[name], event.number, play, episode if learned else None, event.complete)
+    for name, keeper in setup.keepers.items():
+        keeper.tell(state.books[name], event.number, play, episode if learned else None, event.complete)
 
 
 def _abandoned(setup: Setup, state: State, event: Abandoned) -> None:
     play = outstanding(setup, state).take(event.number)
     del state.out[event.number]
     state.abandoned.add(event.number)
-    for name, ledger in setup.ledgers.items():
-        ledger.abandon(state.books[name], event.number, play, event.ran)
+    for name, keeper in setup.keepers.items():
+        keeper.abandon(state.books[name], event.number, play, event.ran)
 
 
 def _cancelled(setup: Setup, state: State, event: Cancelled) -> None:
@@ -87,16 +87,16 @@ def _cancelled(setup: Setup, state: State, event: Cancelled) -> None:
     trial = state.out.pop(event.number)
     state.cancelled.add(event.number)
     state.explored -= trial.kind == "explore"
-    for name, ledger in setup.ledgers.items():
-        ledger.cancel(state.books[name], event.number)
+    for name, keeper in setup.keepers.items():
+        keeper.cancel(state.books[name], event.number)
 
 
 def _learned(setup: Setup, state: State, event: Learned) -> None:
     for episode in event.episodes:
         take(setup.problem.mdp, setup.problem.target, state.sums, episode, None)
         state.constraints.extend(episode.states, episode.actions, episode.constraints)
-        for name, ledger in setup.ledgers.items():
-            ledger.learn(state.books[name], episode)
+        for name, keeper in setup.keepers.items():
+            keeper.learn(state.books[name], episode)
 
 
 def is_weighted(setup: Setup, trial: Trial) -> bool:

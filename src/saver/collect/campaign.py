@@ -18,11 +18,12 @@ from saver.collect.apply import apply
 from saver.collect.collectors import Collector
 from saver.collect.events import Event
 from saver.collect.knowledge import Knowledge, Statistics
-from saver.collect.setup import PLUGIN, USED, Setup
+from saver.collect.setup import PLUGIN, REWARDS, USED, Setup
 from saver.collect.state import State
 from saver.collect.trial import Trial
 from saver.errors import InvalidData, InvalidProblem
 from saver.estimate import Estimate
+from saver.estimate.asymptotic import stretched
 from saver.estimate.log import estimate
 from saver.problem import checks
 from saver.problem.episode import Episode
@@ -204,10 +205,23 @@ class Campaign:
         return tuple(self._events)
 
     @reading
-    def estimate(self, level: float = 0.95) -> Estimate:
-        """The value of the target, from what was told."""
-        problem = self.problem
-        return estimate(problem.mdp, problem.target, self._state.sums, self.collector.estimate, level)
+    def estimate(self, level: float = 0.95, *, anytime: bool = False) -> Estimate:
+        """The value of the target, from what was told.
+
+        The interval is for one look; with anytime=True it holds at all looks at once, however often one
+        looks and whatever one does then: strictly where the problem promises something about rewards
+        (`Problem(reward=...)`), else in the limit of many episodes.
+        """
+        problem, sums = self.problem, self._state.sums
+        found = estimate(problem.mdp, problem.target, sums, self.collector.estimate, level)
+        checks.flag("anytime", anytime)
+        if not anytime:
+            return found
+        keeper = self._setup.anytime
+        if keeper is None:
+            return found.stretched(float(stretched(sums.episodes, self.episodes, level)))
+        low, high, *halves = keeper.interval(self._state.books[REWARDS], level)
+        return found.within(low, high, dict(zip(("noise", "mismatch", "unseen"), halves, strict=True)))
 
     @property
     @reading

@@ -57,7 +57,7 @@ def decide(setup: Setup, state: State) -> Asked:
         plan=made,
         exploration=None if exploration is None else exploration.rows,
         tickets={
-            name: ledger.freeze(state.books[name], play, baseline) for name, ledger in setup.ledgers.items()
+            name: keeper.freeze(state.books[name], play, baseline) for name, keeper in setup.keepers.items()
         },
         stream=stream,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from saver.collect.knowledge import Knowledge
 from saver.collect.planning import Designer
 from saver.collect.trial import Trial
 from saver.design import coverage
+from saver.estimate.anytime import Anytime
 from saver.problem import checks
 from saver.problem.codec import fingerprint
 from saver.problem.moments import Moments
@@ -22,6 +24,7 @@ from saver.safety import LEDGERS, LOSSES, ORDERS, Ledger, Play, Stage, Terms
 from saver.safety.policies import Policy
 
 USED, PLUGIN = "used", "plugin"  # the ledger behind the gate, and the one that every campaign keeps beside it
+REWARDS = "rewards"  # what the interval at all times is made of
 
 
 class Setup:
@@ -48,15 +51,19 @@ class Setup:
         self.knowledge = (knowledge or Knowledge()).limited(problem, self.collector.knows)
         self.stage = Stage(problem.mdp)
         self.designer = Designer(problem, self.collector, self.episodes)
-        self.ledgers = self._ledgers()
+        terms = Terms(problem, self.episodes, self.stage, self.losses, self.order)
+        self.ledgers = self._ledgers(terms)
+        self.anytime = None if problem.reward is None else Anytime(terms)
+        self.keepers: dict[str, Any] = {**self.ledgers}  # all that events are told to
+        if self.anytime is not None:
+            self.keepers[REWARDS] = self.anytime
         self.baseline = self.stage.grid.policy(problem.baseline)
         self.baseline_play = self.stage.play(self.baseline)
         self.rewards = None if problem.reward is None else problem.reward.tables(problem.mdp)
         self.offsets = {by_step: self.ahead(by_step) for by_step in (False, True)}
         self.stream = np.random.Generator(np.random.PCG64(0))  # set to a state before every use
 
-    def _ledgers(self) -> dict[str, Ledger]:
-        terms = Terms(self.problem, self.episodes, self.stage, self.losses, self.order)
+    def _ledgers(self, terms: Terms) -> dict[str, Ledger]:
         kinds = {PLUGIN: "plugin", USED: self.collector.ledger}
         return {name: LEDGERS[kind](terms) for name, kind in kinds.items() if kind != "none"}
 

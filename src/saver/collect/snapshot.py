@@ -65,8 +65,8 @@ def load(
         state = unpack(plain["state"])
         state.out = _load_out(setup, plain["out"])
         for number, trial in state.out.items():
-            for name, ledger in setup.ledgers.items():
-                ledger.resume(state.books[name], number, setup.promised(trial))
+            for name, keeper in setup.keepers.items():
+                keeper.resume(state.books[name], number, setup.promised(trial))
         events = None if plain["events"] is None else [unpack(event) for event in plain["events"]]
     except InvalidData:
         raise

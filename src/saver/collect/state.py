@@ -30,7 +30,7 @@ class State:
         sums: of the told episodes, for the estimate.
         constraints: of the told episodes, for the design.
         counts: visits of told trials by kind, [nodes, A] each.
-        books: what each ledger wrote down.
+        books: what each ledger wrote down, and the keeper of rewards.
         told: trials told, by kind.
         asked: trials asked.
         explored: of these, those that explore.
@@ -72,7 +72,7 @@ class State:
             sums=Sums.empty(mdp),
             constraints=Moments.empty((mdp.states, mdp.actions)),
             counts={kind: np.zeros(rows) for kind in KINDS},
-            books={name: ledger.open() for name, ledger in setup.ledgers.items()},
+            books={name: keeper.open() for name, keeper in setup.keepers.items()},
         )
 
 

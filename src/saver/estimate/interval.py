@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from saver._types import Floats
 from saver.problem import checks
+
+ONCE, ALWAYS, IN_THE_LIMIT = "at one time", "at all times", "at all times, in the limit"
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,9 @@ class Estimate:
         covered: the share of the total weight whose pairs have at least one sample.
         freedom: the degrees of freedom of the interval; infinite where nothing varied, NaN where `stderr` is
             infinite.
+        holds: "at one time"; "at all times"; or "at all times, in the limit" of many episodes.
+        because: the half-length of the interval by cause: "noise"; "unseen" pairs; at all times also
+            "mismatch", where samples were taken in other proportions than their weights were made for.
     """
 
     value: float
@@ -37,6 +42,19 @@ class Estimate:
     interval: tuple[float, float]
     covered: float
     freedom: float = math.nan
+    holds: str = ONCE
+    because: dict[str, float] = field(default_factory=dict)
+
+    def stretched(self, factor: float) -> Estimate:
+        """The same at all times, right in the limit: so many times as wide."""
+        low, high = (self.value + factor * (end - self.value) for end in self.interval)
+        because = {name: factor * part for name, part in self.because.items()}
+        return replace(self, interval=(low, high), holds=IN_THE_LIMIT, because=because)
+
+    def within(self, low: float, high: float, because: dict[str, float]) -> Estimate:
+        """The same with an interval that holds at all times; the value is moved into it if it must be."""
+        value = min(max(self.value, low), high)
+        return replace(self, value=value, interval=(low, high), holds=ALWAYS, because=because)
 
 
 def from_parts(value: float, parts: Floats, freedom: Floats, covered: float, level: float) -> Estimate:
