@@ -14,7 +14,8 @@ from saver.problem.seeds import child_seed
 from saver.problem.world import Scenario
 from saver.simulator import Feedback, Player, Truth, knowledge_of, rounds
 
-RECORDED = ("estimates", "stderr", "freedom", "budget", "ledger", "baseline_share", "conditional_mse")
+RECORDED = ("estimates", "stderr", "freedom", "budget", "ledger", "baseline_share", "conditional_mse",
+            "anytime_low", "anytime_high")  # fmt: skip
 
 
 class Returns(NamedTuple):
@@ -82,5 +83,7 @@ def run_once(
             kept["baseline_share"][at] = account.baseline / account.episodes
             if collector.estimate == "certainty":
                 kept["conditional_mse"][at] = truth.conditional_mse(campaign.counts)
+            ends = campaign.estimate(anytime=True).interval
+            kept["anytime_low"][at], kept["anytime_high"][at] = ends
             at += 1
     return kept, worst

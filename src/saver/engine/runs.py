@@ -40,6 +40,7 @@ class Runs:
         ledger: what the collector believed of it, [R, C].
         baseline_share: the share of baseline episodes, [R, C].
         conditional_mse: the mean squared error given the visits, [R, C]; NaN where it has no closed form.
+        anytime_low, anytime_high: the ends of the interval that holds at all times, at level .95, [R, C].
         worst_budget: the smallest true budget over all k, [R].
         true_value: of the target.
         baseline_value: of the problem.
@@ -53,6 +54,8 @@ class Runs:
     ledger: Floats
     baseline_share: Floats
     conditional_mse: Floats
+    anytime_low: Floats
+    anytime_high: Floats
     worst_budget: Floats
     true_value: float
     baseline_value: float

@@ -10,6 +10,7 @@ import numpy as np
 from saver._types import Floats
 from saver.problem import checks
 
+LEVEL = 0.95  # of what engines record
 ONCE, ALWAYS, IN_THE_LIMIT = "at one time", "at all times", "at all times, in the limit"
 
 

@@ -11,6 +11,7 @@ from saver._jit import inner
 from saver.engine.kernel.earning import add_up, budget_of
 from saver.engine.kernel.forms import CERTAINTY, CERTIFIED, IMPORTANCE, NO_LEDGER, R_MEAN, R_VARIANCE, WEIGHT
 from saver.engine.kernel.memory import COUNT, MEAN, SQUARES
+from saver.engine.kernel.weighing import always
 
 ALMOST = math.nextafter(1.0, 0.0)
 
@@ -25,6 +26,8 @@ def record(scene: Any, rules: Any, sheets: Any, run: Any, out: Any, budget: floa
     earned = now.bound if rules.ledger == CERTIFIED else now.total
     out.ledger[at] = budget_of(rules, now.exact, now.designed, earned)
     out.baseline_share[at] = now.baseline / now.done
+    if rules.weighing.wanted:
+        out.anytime_low[at], out.anytime_high[at] = always(rules, run)
     if rules.estimate == CERTAINTY:
         out.estimates[at] = certain(scene.pairs, run.seen, run.seen, MEAN)
         out.stderr[at], out.freedom[at] = uncertainty(scene.pairs, run.seen)

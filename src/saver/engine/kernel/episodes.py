@@ -57,6 +57,7 @@ from saver.engine.kernel.reaching import box_one, reach
 from saver.engine.kernel.replanning import plan
 from saver.engine.kernel.sampling import act, choose, draw, take, welford
 from saver.engine.kernel.streams import uniform
+from saver.engine.kernel.weighing import weigh
 from saver.problem.checks import LARGEST
 from saver.safety.noise import least
 from saver.safety.paths import path_bound
@@ -78,6 +79,8 @@ def begin(scene: Any, rules: Any, run: Any) -> None:
             run.tracker.T[i, a] = rules.ahead[i, a]
     run.node_visits.fill(0.0)
     for zeros in (run.visited, run.terms, run.moves, run.ends):
+        zeros.fill(0.0)
+    for zeros in run.scales:
         zeros.fill(0.0)
     run.mark.fill(False)
     run.dirty_count.fill(0)
@@ -124,6 +127,10 @@ def advance(  # noqa: PLR0912  (every kind of event in one place)
         until = min(last, out.checkpoints[now.point])
         if now.enough == 1:
             until = min(until, K // 2)
+        if rules.weighing.wanted:
+            if number >= now.next_weights:
+                weigh(rules, run, number)
+            until = min(until, now.next_weights - 1)
         kind = DESIGN
         if (now.done if rules.explore_by_clock else now.explored) < rules.explorations:
             kind = EXPLORE
@@ -160,7 +167,7 @@ def play_all(
         run.now.done = NOTHING
         row = Out(
             out.checkpoints, out.estimates[i], out.stderr[i], out.freedom[i], out.budget[i], out.ledger[i],
-            out.baseline_share[i], out.conditional_mse[i],
+            out.baseline_share[i], out.conditional_mse[i], out.anytime_low[i], out.anytime_high[i],
         )  # fmt: skip
         if advance(scene, rules, sheets, run, row, acting[i], world[i], rules.episodes) != FINISHED:
             return i

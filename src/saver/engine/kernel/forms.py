@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from saver._types import Bools, Floats, Ints
 from saver.design.flows import Nodes
+from saver.estimate.sequence import Bands, Steering
 from saver.safety.noise import Rule
 from saver.safety.widths import Numbers
 
@@ -45,6 +46,16 @@ class Scene(NamedTuple):
     every: Ints  # the states
     safe_nodes: Ints  # where the baseline goes
     one_way: bool  # start and transitions leave nothing to chance
+
+
+class Weighing(NamedTuple):
+    """The rules of the interval at all times: see `Anytime`."""
+
+    wanted: bool  # something is promised about rewards
+    steering: Steering
+    bands: Bands
+    floor: Floats  # of reward means, [pairs]
+    ceiling: Floats
 
 
 class Rules(NamedTuple):
@@ -100,6 +111,7 @@ class Rules(NamedTuple):
     needed: Ints  # from which number of samples on a pair is needed, [pairs]
     known_variance: Floats  # [S, A], floored; empty where it is learned
     known_constraint: Floats  # [S, A]; empty where it is learned
+    weighing: Weighing
 
 
 # Columns of `Sheets.flags` and of `Sheets.numbers`

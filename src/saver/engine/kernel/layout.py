@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,8 +37,11 @@ from saver.engine.kernel.forms import (
     Rules,
     Scene,
     Sheets,
+    Weighing,
 )
 from saver.estimate import ESTIMATORS
+from saver.estimate.interval import LEVEL
+from saver.estimate.sequence import Steering, bands, levels
 from saver.problem.bellman import by_step
 from saver.problem.laws import Bernoulli, Empirical, Gaussian, Law
 from saver.problem.mdp import Mdp
@@ -248,7 +252,17 @@ def lay_rules(
         needed=_needed(setup, design).ravel(),
         known_variance=empty if known.variance is None else floored(known.variance),
         known_constraint=empty if known.constraint_mean is None else np.array(known.constraint_mean),
+        weighing=_weighing(setup),
     )
+
+
+def _weighing(setup: Setup) -> Weighing:
+    """What the interval at all times needs, if there is one."""
+    keeper, nothing = setup.anytime, np.zeros(0)
+    if keeper is None:
+        none = Steering(nothing, nothing, nothing, nothing, math.inf)
+        return Weighing(False, none, bands(none, levels(LEVEL, setup.losses), 1, 1, False), nothing, nothing)
+    return Weighing(True, keeper.numbers, keeper.bands(LEVEL), keeper.floor, keeper.ceiling)
 
 
 def _needed(setup: Setup, design: Floats) -> Ints:

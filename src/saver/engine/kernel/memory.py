@@ -40,6 +40,9 @@ NOW = np.dtype(
         ("top", "f8"),  # the largest variance ever believed
         ("weighted_mean", "f8"),
         ("weighted_squares", "f8"),
+        ("next_weights", "i8"),  # the trial from which on rewards are weighed anew, for the interval at all times
+        ("weighed", "f8"),
+        ("weighed_noise", "f8"),
         ("last_proxy", "f8"),
         ("last_longest", "f8"),
         ("last_low", "f8"),
@@ -99,6 +102,22 @@ class Box(NamedTuple):
         return cls(lower.ravel(), upper.ravel(), middle.ravel(), half.ravel(), lower)
 
 
+class Scales(NamedTuple):
+    """What the interval at all times keeps, [pairs] each: `RewardTally` and the weights."""
+
+    T: Floats
+    total: Floats
+    squares: Floats
+    W: Floats
+    w: Floats
+    guess: Floats
+
+    @classmethod
+    def room(cls, pairs: int) -> Scales:
+        """Nothing weighed."""
+        return cls(*(np.zeros(pairs) for _ in range(6)))
+
+
 class Run(NamedTuple):
     """One campaign."""
 
@@ -125,6 +144,7 @@ class Run(NamedTuple):
     dirty_count: Ints
     reach: Reach
     detour: Reach  # of the earner
+    scales: Scales
     path: Ints  # [L, 2], states and actions of the episode
     draws: Floats  # [L]
     stop: Ints  # [1], not 0 when the loop should return
@@ -145,6 +165,8 @@ class Out(NamedTuple):
     ledger: Floats
     baseline_share: Floats
     conditional_mse: Floats
+    anytime_low: Floats
+    anytime_high: Floats
 
 
 def new_run(scene: Scene, rules: Rules, rows: Floats, stop: Ints) -> Run:
@@ -177,6 +199,7 @@ def new_run(scene: Scene, rules: Rules, rows: Floats, stop: Ints) -> Run:
         dirty_count=np.zeros(len(scene.nodes.layer) - 1, dtype=ints),
         reach=Reach.room(L, nodes, pairs if rules.paths else 0),
         detour=Reach.room(L, nodes if rules.earner else 0, pairs if rules.paths else 0),
+        scales=Scales.room(pairs if rules.weighing.wanted else 0),
         path=np.zeros((L, 2), dtype=ints),
         draws=np.zeros(L),
         stop=stop,
