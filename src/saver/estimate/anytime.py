@@ -37,6 +37,7 @@ from saver.safety.hidden import EIGHT, log_sets, most_visits, unseen
 from saver.safety.ledger import Terms
 from saver.safety.plays import Play, farthest
 
+TINY = 1e-300
 OUT, TOLD, HIDDEN = "out", "told", "hidden"
 
 
@@ -313,9 +314,10 @@ class Anytime:
         u = noise_bound(tally.noise + more, numbers) + self._hides(tally, level)
         low, by_noise, slack = side(tally.gained, u, c, tally.W, lower, upper, 1.0)
         high, above, more_slack = side(tally.gained, u, c, tally.W, lower, upper, -1.0)
-        unseen_part = float(np.sum((np.abs(c) * (self.ceiling - self.floor))[tally.T == 0.0])) / 2
-        box = (slack + more_slack) / 2
-        return Sides(low, -high, (by_noise + above) / 2, box - unseen_part, unseen_part)
+        never = float(np.sum((np.abs(c) * (self.ceiling - self.floor))[tally.T == 0.0]))
+        parts = np.maximum([by_noise + above, slack + more_slack - never, never], 0.0)
+        noise, mismatch, unseen_part = parts * (-high - low) / 2 / max(float(np.sum(parts)), TINY)
+        return Sides(low, -high, float(noise), float(mismatch), float(unseen_part))
 
     def _hides(self, tally: RewardTally, level: float) -> float:
         """At most this much noise is hidden, of either sign."""
