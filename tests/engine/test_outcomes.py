@@ -151,6 +151,49 @@ def test_both_engines_refuse_what_the_promise_rules_out(scenario, promise, colle
     assert messages[0] == messages[1]
 
 
+def by_pair(problem, far):
+    """`far` where the target goes most seldom, elsewhere so much that nothing is refused."""
+    rare = np.argmin(np.where(problem.target > 0, problem.target, 2.0), axis=1)
+    wide = np.full(problem.target.shape, 1e9)
+    wide[np.arange(len(wide)), rare] = far
+    return wide
+
+
+REWARDS = {  # rewards have standard deviations of up to 6
+    "sub-gaussian": lambda problem: saver.SubGaussian(1e-4),
+    "sub-gaussian by pair": lambda problem: saver.SubGaussian(by_pair(problem, 1e-4)),
+    "bounded": lambda problem: Bounded(-3.0, 3.0),
+    "bounded by pair": lambda problem: Bounded(-by_pair(problem, 3.0), by_pair(problem, 3.0)),
+}
+
+
+@pytest.mark.parametrize("promise", REWARDS)
+@pytest.mark.parametrize("scenario", ["bandit", "tree", "gridworld"])
+@pytest.mark.parametrize("collector", ["saver", "saver-opt", "uniform", "safe-on-policy"])
+def test_both_engines_refuse_rewards_that_the_promise_rules_out(scenario, promise, collector):
+    asked = SCENARIOS[scenario]()
+    slipped = dataclasses.replace(
+        asked, problem=dataclasses.replace(asked.problem, reward=REWARDS[promise](asked.problem))
+    )
+    messages = []
+    for engine in ("compiled", "reference"):
+        with pytest.raises(InvalidData, match=r"rewards\[\d\] is .*, outside the declared bounds") as found:
+            simulate(slipped, collector, episodes=300, runs=1, engine=engine)
+        messages.append(str(found.value))
+    assert messages[0] == messages[1]
+
+
+def test_rewards_of_baseline_episodes_that_teach_nothing_are_held_to_their_promise():
+    asked = SCENARIOS["bandit"]()
+    problem = dataclasses.replace(asked.problem, reward=Bounded(0.49, 0.51))  # the baseline's have sd .01
+    asked = dataclasses.replace(asked, problem=problem)
+    for name in ("baseline", "saver"):
+        deaf = dataclasses.replace(saver.COLLECTORS[name], learn_from_baseline=False)
+        for engine in ("compiled", "reference"):
+            with pytest.raises(InvalidData, match=r"rewards\[0\] is .* of action 0 in state 0"):
+                simulate(asked, deaf, episodes=60, runs=1, engine=engine)
+
+
 @pytest.mark.parametrize("promise", PROMISES)
 @pytest.mark.parametrize("collector", ["saver", "saver-opt", "safe-on-policy", "sepec", "saver-paper"])
 def test_both_engines_agree_on_coins_under_both_promises(promise, collector):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from saver import Empirical, Gaussian, scenarios
+from saver import Bounded, Empirical, Gaussian, scenarios
 from saver.errors import InvalidData, InvalidProblem
 from saver.scenarios.movielens import embedded_table
 from saver.scenarios.ratings import complete, movie_table, rating_matrix, read_ratings
@@ -58,6 +58,7 @@ def test_a_small_file_gives_the_table_worked_out_by_hand(ratings_file, columns):
     # Over users 1, 2, 3: movie 30 is 4, 4, 4 (variance 0); 10 is 5, 4, 3 (2/3); 20 is 2, 2, 5 (2).
     assert asked.problem.mdp.action_names == ("movie 30", "movie 10", "movie 20")
     assert isinstance(asked.world.reward, Empirical)
+    assert asked.problem.reward == Bounded(0.0, 1.0)  # ratings are from 0 to 1
     np.testing.assert_allclose(asked.world.reward.mean, [[4 / 5, 4 / 5, 3 / 5]])
     np.testing.assert_allclose(asked.world.reward.variance, [[0, 2 / 3 / 25, 2 / 25]], atol=1e-15)
     np.testing.assert_allclose(sorted(asked.world.reward.samples[0][2]), [0.4, 0.4, 1.0])

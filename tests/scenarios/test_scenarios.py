@@ -26,6 +26,28 @@ def test_every_scenario_states_a_whole_problem(name):
     assert np.all(asked.world.constraint.variance == 0.01)
 
 
+OTHERS = {
+    "bandit below 0 and above 1": lambda: scenarios.bandit(noisy_means=(-2.0, 3.0)),
+    "grid of 5": lambda: scenarios.gridworld(size=5, noisy_variance=2.0),
+    "rank 4": lambda: scenarios.movielens(rank4=True),
+}
+
+
+@pytest.mark.parametrize("name", [*SCENARIOS, *OTHERS])
+def test_what_is_promised_about_rewards_is_true(name):
+    asked = (SCENARIOS | OTHERS)[name]()
+    law, promise = asked.world.reward, asked.problem.reward
+    np.testing.assert_array_equal(promise.scale, np.sqrt(law.variance))
+    assert promise.scale.shape == law.mean.shape
+    assert promise.floor == min(0.0, law.mean.min())
+    assert promise.ceiling == max(1.0, law.mean.max())
+
+
+def test_rewards_that_are_coins_are_promised_as_bounded():
+    for asked in scenarios.lower_bound_pair():
+        assert asked.problem.reward == saver.Bounded(0.0, 1.0)
+
+
 def test_bandit_numbers():
     asked = scenarios.bandit()
     mean = asked.world.reward.mean[0]

@@ -17,6 +17,7 @@ from saver.safety.boundaries import best_rho, mixture
 from saver.theory import Undefined, regret_rate
 from saver.theory.rate import _fit
 from saver.theory.spending import Spending
+from saver.theory.verdict import remarks
 
 pytestmark = pytest.mark.slow
 
@@ -370,6 +371,41 @@ def test_a_world_that_breaks_its_promises_is_named():
     assert "action 2 in state 0 has a constraint mean of 0.02, outside the promised range [0.1, 1]" in text
     assert "standard deviation 0.1, more than the promised noise scale 0.05" in text
     assert saver.diagnose(made).notes == ()
+
+
+def test_a_world_that_breaks_what_is_promised_about_rewards_is_named():
+    made = saver.SCENARIOS["bandit"]()
+
+    def notes(reward, law=None):
+        world = made.world if law is None else replace(made.world, reward=law)
+        return remarks(replace(made, world=world, problem=replace(made.problem, reward=reward)))
+
+    scale = np.sqrt(made.world.reward.variance)
+    assert notes(None) == notes(saver.SubGaussian(scale)) == notes(saver.SubGaussian(7.0, -1.0)) == ()
+    void = ": intervals that rest on it are void"
+    scale[0, 3] = 6.0
+    (note,) = notes(saver.SubGaussian(scale))
+    wanted = (
+        "a reward of action 3 in state 0 has standard deviation 6.325, more than the promised noise scale 6"
+    )
+    assert note == wanted + void
+    (note,) = notes(saver.SubGaussian(7.0, 0.0, 0.8))
+    assert note == "action 1 in state 0 has a reward mean of 0.9, outside the promised range [0, 0.8]" + void
+    (note,) = notes(saver.Bounded(-50.0, 50.0))
+    wanted = "a reward of action 0 in state 0 may be anything from -inf to inf, not only in the promised"
+    assert note.startswith(wanted)
+    coins = saver.Bernoulli([[0.5] * 11 + [0.01]])
+    assert notes(saver.Bounded(0, 1), coins) == notes(saver.SubGaussian(0.5), coins) == ()
+    (note,) = notes(saver.SubGaussian([[0.5] * 11 + [0.3]]), coins)
+    assert note.startswith(
+        "a reward of action 11 in state 0 is 0 or 1 and needs a noise scale of 0.3265, more"
+    )
+    data = saver.Empirical([[[0.0, 1.0]] * 11 + [[0.5, 1.5]]])
+    assert notes(saver.Bounded(0, 2), data) == ()
+    (note,) = notes(saver.Bounded(0.0, [[1.0] * 10 + [1.5, 1.2]]), data)
+    assert note.startswith(
+        "a reward of action 11 in state 0 may be anything from 0.5 to 1.5, not only in the"
+    )
 
 
 def test_a_rare_coin_needs_more_than_its_deviation():
