@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+import anytime
 import engine
 import exact
 import losses_audit
@@ -18,6 +19,7 @@ BENCHMARKS = {
     "exact": exact.table,
     "promise": promise.table,
     "asks": planning.asks,
+    "anytime": anytime.table,
 }
 NUMBERS = {"numbers": numbers_table.table, "planning": planning.table}
 LONG = {"losses-audit": losses_audit.table}  # an hour or two

@@ -161,8 +161,8 @@ LAWS = {
 @pytest.mark.parametrize("law", LAWS)
 def test_ever_wrong_at_most_as_often_as_promised(law):
     # The next action is chosen by somebody who wants the estimate to err: again the action whose mean is too
-    # low, never one whose mean is too high. 100 campaigns of 150 episodes, looked at 15 times, at level .8: at
-    # most .2 of them may ever be wrong, 35 or more with a probability below 3e-4. An interval for one look
+    # low, never one whose mean is too high. 100 campaigns of 150 episodes, looked at 15 times, at level .8:
+    # at most .2 of them may ever be wrong, 35 or more with a probability below 3e-4. An interval for one look
     # errs in more than half.
     promise, draw = LAWS[law]
     rng, wrong, naive = np.random.default_rng(11), 0, 0
@@ -195,7 +195,7 @@ def test_ever_wrong_at_most_as_often_as_promised(law):
 
 
 def losing(reward, losses, seed, runs=30, K=400):
-    """How often the interval is wrong at the end where the lowest reward of every ten is lost, and its width."""
+    """How often the interval is wrong at the end, the lowest reward of every ten lost, and its width."""
     rng, wrong, width = np.random.default_rng(seed), 0, 0.0
     for run in range(runs):
         campaign = Campaign(asked(reward=reward), "on-policy", K, seed=run, losses=losses)

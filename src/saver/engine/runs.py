@@ -88,6 +88,12 @@ class Runs:
         covered: Floats = np.mean((low <= self.true_value) & (self.true_value <= high), axis=0)
         return covered
 
+    def ever_missed(self, first: int = 1) -> float:
+        """The share of runs whose interval at all times was wrong at a checkpoint from `first` on."""
+        late = self.checkpoints >= checks.whole("first", first, 1)
+        low, high = self.anytime_low[:, late], self.anytime_high[:, late]
+        return float(np.mean(np.any((self.true_value < low) | (self.true_value > high), axis=1)))
+
     def violation_rate(self) -> float:
         """The share of runs whose true budget was below 0 at any episode."""
         return float(np.mean(self.worst_budget < -VIOLATED * self.baseline_value))
@@ -148,7 +154,8 @@ class Runs:
             raise SaverError("to_frame needs pandas: pip install 'saver-rl[frame]'") from None
         runs, points = self.estimates.shape
         columns = {"run": np.repeat(np.arange(runs), points), "episode": np.tile(self.checkpoints, runs)}
-        for name in ("estimates", "stderr", "budget", "ledger", "baseline_share", "conditional_mse"):
+        for name in ("estimates", "stderr", "anytime_low", "anytime_high", "budget", "ledger",
+                     "baseline_share", "conditional_mse"):  # fmt: skip
             columns[name] = getattr(self, name).ravel()
         return pandas.DataFrame(columns)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -18,6 +19,8 @@ from saver.engine.kernel.layout import only_reference
 from saver.engine.reference import AT_ONCE, RECORDED, Returns, run_reference
 from saver.engine.runs import Runs
 from saver.errors import InvalidProblem
+from saver.estimate.asymptotic import stretched
+from saver.estimate.interval import LEVEL
 from saver.problem import checks
 from saver.problem.world import Scenario
 from saver.safety import LOSSES, ORDERS
@@ -70,13 +73,23 @@ def simulate(
     else:
         setting = Setting(scenario, chosen, count, seed, truth)
         kept, worst = run_compiled(setting, points, runs, threads or cores(), tick)
-    return Runs(
+    found = Runs(
         checkpoints=points,
         worst_budget=worst,
         true_value=truth.value,
         baseline_value=scenario.problem.baseline_value,
         **kept,
     )
+    return found if scenario.problem.reward is not None else _in_the_limit(found, chosen)
+
+
+def _in_the_limit(found: Runs, collector: Collector) -> Runs:
+    """With the intervals at all times where nothing is promised about rewards."""
+    low, high = found.interval(LEVEL)
+    counted = found.checkpoints * (1.0 - (not collector.learn_from_baseline) * found.baseline_share)
+    factor = stretched(counted, int(found.checkpoints[-1]), LEVEL)
+    below, above = (found.estimates + factor * (end - found.estimates) for end in (low, high))
+    return replace(found, anytime_low=below, anytime_high=above)
 
 
 def _returns(feedback: Feedback | None, losses: str, order: str, engine: str | None) -> Returns:

@@ -139,6 +139,7 @@ class Anytime:
         problem, mdp = terms.problem, terms.problem.mdp
         self.terms, self.stage, self.hostile = terms, terms.stage, terms.losses == "hostile"
         self.bounded = isinstance(problem.reward, Bounded)
+        assert problem.reward is not None  # else there is no such interval
         tables = problem.reward.tables(mdp)
         self.floor, self.ceiling = (np.array(part).ravel() for part in (tables.floor, tables.ceiling))
         usual = sum(occupancy(mdp, policy).sum(axis=0) for policy in (problem.target, mdp.uniform)) / 2
@@ -158,7 +159,8 @@ class Anytime:
 
     def open(self) -> RewardBook:
         """Nothing asked."""
-        return RewardBook(RewardTally(*(np.zeros(len(self.numbers.c)) for _ in range(3))))
+        T, total, W = (np.zeros(len(self.numbers.c)) for _ in range(3))
+        return RewardBook(RewardTally(T, total, W))
 
     def freeze(self, book: RewardBook, play: Play, baseline: bool) -> Weights | None:
         """New weights, if it is time for them; changes nothing."""
@@ -169,7 +171,9 @@ class Anytime:
         w = np.empty(len(self.numbers.c))
         steer(float(now.episodes), now.T, now.W, self.numbers, w)
         middle = (self.floor + self.ceiling) / 2
-        return Weights(int(renewed(number)), w, (now.total + middle) / (now.T + 1.0) if self.bounded else None)
+        return Weights(
+            int(renewed(number)), w, (now.total + middle) / (now.T + 1.0) if self.bounded else None
+        )
 
     def ask(self, book: RewardBook, number: int, ticket: Weights | None, play: Play) -> None:
         """A trial goes out."""

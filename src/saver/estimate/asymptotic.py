@@ -3,7 +3,8 @@
 Half the length of the interval at one time is about z standard errors. At all times it is that many times
 sqrt((k + rho) / k log((k + rho) / (rho miss^2))) / z after k episodes, Robbins' mixture for a mean of k
 (`mixture_two_sided`), tightest about a quarter of the campaign: Waudby-Smith, Arbour, Sinha, Kennedy and
-Ramdas, Time-uniform central limit theory and asymptotic confidence sequences, Annals of Statistics 52(6), 2024.
+Ramdas, Time-uniform central limit theory and asymptotic confidence sequences, Annals of Statistics 52(6),
+2024.
 """
 
 from __future__ import annotations

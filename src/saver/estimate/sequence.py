@@ -1,4 +1,4 @@
-"""An interval for the target's value that holds at all times at once, from rewards about which much is promised.
+"""An interval for the target's value at all times at once, from rewards about which something is promised.
 
 The value is V = sum c mu. At asking, every pair of a trial gets a weight w, of a sample of its rewards; so
 sum w (R - mu) is a martingale, whatever is chosen next, and stays within u. With W = sum of the weights of
@@ -33,7 +33,11 @@ from saver.safety.paths import best_theta
 from saver.safety.widths import Numbers, ends_hiding
 
 PRIOR = 40.0  # episodes that the first visits are weighed against
-PATIENCE, AT_ONCE, STEP = 0.2, 5.0, 1.3  # a debt is paid in this part of the episodes so far; by so much at most
+PATIENCE, AT_ONCE, STEP = (
+    0.2,
+    5.0,
+    1.3,
+)  # a debt is paid in this part of the episodes so far; by so much at most
 RENEW = 20  # weights are made anew when the episodes have grown by one part of this many
 CAP, CAP_GROWS = 2.0, 0.05  # of weights of bounded rewards, in those of the target's own episodes
 RATES, FASTEST = 8, 0.8  # of the empirical Bernstein bound; the last of them in units of 1 / B
@@ -173,7 +177,15 @@ def noise_bound(v: float, bands: Any) -> float:
 
 @jit
 def reward_ends(
-    T: Any, total: Any, hidden: Any, numbers: Any, floor: Any, ceiling: Any, bands: Any, lower: Any, upper: Any
+    T: Any,
+    total: Any,
+    hidden: Any,
+    numbers: Any,
+    floor: Any,
+    ceiling: Any,
+    bands: Any,
+    lower: Any,
+    upper: Any,
 ) -> None:
     """The box of the reward means, [pairs] each, from T samples with a total and at most `hidden` more."""
     for p in range(len(lower)):
@@ -191,7 +203,7 @@ def reward_ends(
 
 @jit
 def side(gained: float, u: float, c: Any, W: Any, lower: Any, upper: Any, sign: float) -> Any:
-    """The lower end of V, or minus the upper one (sign = -1); with what noise, and what the box, takes off."""
+    """The lower end of V, or minus the upper one (sign = -1); with what noise and what the box takes off."""
     n = len(c)
     need, told, bottom, top = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     for p in range(n):

@@ -40,7 +40,10 @@ NOW = np.dtype(
         ("top", "f8"),  # the largest variance ever believed
         ("weighted_mean", "f8"),
         ("weighted_squares", "f8"),
-        ("next_weights", "i8"),  # the trial from which on rewards are weighed anew, for the interval at all times
+        (
+            "next_weights",
+            "i8",
+        ),  # the trial from which on rewards are weighed anew, for the interval at all times
         ("weighed", "f8"),
         ("weighed_noise", "f8"),
         ("last_proxy", "f8"),

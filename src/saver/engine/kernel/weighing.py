@@ -1,6 +1,6 @@
-"""Weights of rewards and the interval at all times: `Anytime` for trials that are told at once, on plain arrays.
+"""Weights of rewards and the interval at all times: `Anytime` for trials told at once, on plain arrays.
 
-Weights change now and then only. In between, what is needed of the samples is what their moments have grown by.
+Weights change now and then only. In between, all that is needed is what the moments have grown by.
 """
 
 from __future__ import annotations
