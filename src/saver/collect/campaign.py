@@ -207,7 +207,8 @@ class Campaign:
     def estimate(self, level: float = 0.95) -> Estimate:
         """The value of the target, from what was told."""
         problem = self.problem
-        return estimate(problem.mdp, problem.target, self._state.sums, self.collector.estimate, level)
+        kind, sums = self.collector.estimate, self._state.sums
+        return estimate(problem.mdp, problem.target, sums, kind, level, problem.reward)
 
     @property
     @reading

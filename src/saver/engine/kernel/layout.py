@@ -41,6 +41,7 @@ from saver.estimate import ESTIMATORS
 from saver.problem.bellman import by_step
 from saver.problem.laws import Bernoulli, Empirical, Gaussian, Law
 from saver.problem.mdp import Mdp
+from saver.problem.promise import Bounded
 from saver.problem.world import SHARED, Scenario
 from saver.safety import LEDGERS, Ledger, Stage
 from saver.safety.boundaries import mixture_table
@@ -90,6 +91,7 @@ def lay_scene(scenario: Scenario, setup: Setup) -> tuple[Scene, tuple[int, int]]
     r_low, r_high = (-anything, anything) if setup.rewards is None else setup.rewards[-2:]
     columns = (r_where, r_scale, c_where, c_scale, r_low, r_high, setup.designer.weights,
                world.constraint.mean, world.reward.mean, world.reward.variance)  # fmt: skip
+    promised = () if setup.rewards is None else setup.rewards[:3]
     scene = Scene(
         nodes,
         slot,
@@ -100,6 +102,7 @@ def lay_scene(scenario: Scenario, setup: Setup) -> tuple[Scene, tuple[int, int]]
         start,
         mdp.start[start],
         np.array(np.column_stack([column.ravel() for column in columns]), order="C"),
+        np.array([table.ravel() for table in promised]).T.reshape(-1, 3).copy(),
         rewards,
         constraints,
         np.asarray(mdp.discount ** np.arange(mdp.horizon), dtype=np.float64),
@@ -214,6 +217,7 @@ def lay_rules(
         ledger=NO_LEDGER if setup.used is None else KNOWN[type(setup.used)],
         gate=GATES[collector.gate],
         estimate=ESTIMATORS.index(collector.estimate),
+        bounded=isinstance(scenario.problem.reward, Bounded),
         paths=paths,
         crosses=paths and certified.crosses,
         drawn=certified is not None and not paths,
