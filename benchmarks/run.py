@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+import coverage_table
 import engine
 import exact
 import losses_audit
@@ -20,7 +21,7 @@ BENCHMARKS = {
     "asks": planning.asks,
 }
 NUMBERS = {"numbers": numbers_table.table, "planning": planning.table}
-LONG = {"losses-audit": losses_audit.table}  # an hour or two
+LONG = {"losses-audit": losses_audit.table, "coverage": coverage_table.table}  # an hour or two
 
 
 def main() -> None:

@@ -155,7 +155,17 @@ class Runs:
             raise SaverError("to_frame needs pandas: pip install 'saver-rl[frame]'") from None
         runs, points = self.estimates.shape
         columns = {"run": np.repeat(np.arange(runs), points), "episode": np.tile(self.checkpoints, runs)}
-        for name in ("estimates", "stderr", "freedom", "below", "above", "budget", "ledger", "baseline_share", "conditional_mse"):
+        for name in (
+            "estimates",
+            "stderr",
+            "freedom",
+            "below",
+            "above",
+            "budget",
+            "ledger",
+            "baseline_share",
+            "conditional_mse",
+        ):
             columns[name] = getattr(self, name).ravel()
         return pandas.DataFrame(columns)
 

@@ -91,7 +91,8 @@ def lay_scene(scenario: Scenario, setup: Setup) -> tuple[Scene, tuple[int, int]]
     r_low, r_high = (-anything, anything) if setup.rewards is None else setup.rewards[-2:]
     columns = (r_where, r_scale, c_where, c_scale, r_low, r_high, setup.designer.weights,
                world.constraint.mean, world.reward.mean, world.reward.variance)  # fmt: skip
-    promised = () if setup.rewards is None else setup.rewards[:3]
+    declared = setup.rewards
+    promised = () if declared is None else (declared.scale**2, declared.floor, declared.ceiling)
     scene = Scene(
         nodes,
         slot,
