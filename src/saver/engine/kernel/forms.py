@@ -87,6 +87,7 @@ class Rules(NamedTuple):
     value: float  # of the target, true
     floor: float
     bounds: tuple[float, float]  # outside of which a constraint observation is refused
+    watched: bool  # some reward may be outside of its own
     proxy: float  # scale^2
     scale: float
     width: float  # the paper's, after one sample
