@@ -166,8 +166,9 @@ def play_all(
     for i in range(len(worst)):
         run.now.done = NOTHING
         row = Out(
-            out.checkpoints, out.estimates[i], out.stderr[i], out.freedom[i], out.budget[i], out.ledger[i],
-            out.baseline_share[i], out.conditional_mse[i], out.anytime_low[i], out.anytime_high[i],
+            out.checkpoints, out.estimates[i], out.stderr[i], out.freedom[i], out.below[i], out.above[i],
+            out.budget[i], out.ledger[i], out.baseline_share[i], out.conditional_mse[i], out.anytime_low[i],
+            out.anytime_high[i],
         )  # fmt: skip
         if advance(scene, rules, sheets, run, row, acting[i], world[i], rules.episodes) != FINISHED:
             return i
@@ -320,7 +321,7 @@ def walk(  # noqa: PLR0912  (every estimator and law in one pass over the steps)
             c = draw(world, rules.laws[1], pairs[p, C_WHERE], pairs[p, C_SCALE], scene.constraints)
         if c < rules.bounds[0] or c > rules.bounds[1]:
             return 0.0, 0.0, 0
-        if r < pairs[p, R_LOW] or r > pairs[p, R_HIGH]:
+        if rules.watched and (r < pairs[p, R_LOW] or r > pairs[p, R_HIGH]):
             return 0.0, 0.0, 0
         gained += scene.factor[t] * c
         if rules.crosses:
