@@ -57,7 +57,7 @@ class Estimate:
         """The same with an interval for all times, in which the value is moved if it is not."""
         halves = {
             "noise, at all times": noise,
-            "samples in other proportions than they were weighed for": mismatch,
+            "plan mismatch, left to what is known of each pair": mismatch,
             "pairs never seen, by their declared ranges": unseen,
         }
         reasons = tuple(f"{why}: {half:.3g} to either side" for why, half in halves.items() if half > 0.0)
