@@ -136,7 +136,7 @@ def test_equal_corners_and_many_pairs():
 
 
 def test_where_pairs_are_met_about_once_noise_and_paths_together_say_more():
-    """400 states to start from, 40 of them met once: the box says nothing of the others, the sum of X does."""
+    """400 states to start from, 40 met once: the box says nothing of the others, the sum of X does."""
     mdp = Mdp.from_edges([], 400, 2, 1, start=np.full(400, 1 / 400))
     asked = Problem(
         mdp, np.full((400, 2), 0.5), np.eye(2)[[0] * 400], alpha=0.5, baseline_value=0.9,
