@@ -3,9 +3,9 @@
 `bounded` is the share of campaigns with a bounded interval, `covered` the share whose interval holds the
 target's value. `declared` is the share of the width that the declaration adds: the ranges of pairs never
 seen, and, where rewards are bounded, the two rewards added at each end (against the same campaigns with
-nothing declared). The verdict is by exact binomial tests at .001 over all cells together: `low` if covered is below
-.94, `high` if it is above .97 where the declaration adds less than a tenth. Importance weights are reported,
-not judged.
+nothing declared). The verdict is by exact binomial tests at .001 over all cells together: `low` if covered is
+below .94, `high` if it is above .97 where the declaration adds less than a tenth. Importance weights are
+reported, not judged.
 
 Campaigns are 2,000 a cell; 400 where an exact design meets random paths (gridworld, lake), 200 on the taxi.
 The last worlds have other rewards than the scenario of their name: coins (means .5), rare coins (.02), heavy
@@ -15,7 +15,7 @@ tails in [0, 1] (Beta(.1, 1)), ten times the noise, and an outcome that is both 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -89,9 +89,12 @@ def cells() -> Iterator[tuple[str, str, int, int]]:
                 yield name, collector, K, 400 if slow else 2000
 
 
+MAKE: dict[str, Callable[[], Scenario]] = {**SCENARIOS, **WORLDS}
+
+
 def measured(name: str, collector: str, K: int, runs: int) -> tuple[int, float, float]:
     """Intervals that hold, the share that is bounded, the share of the width that the declaration adds."""
-    made = (SCENARIOS | WORLDS)[name]()
+    made = MAKE[name]()
     found = simulate(made, collector, episodes=K, runs=runs, seed=19, checkpoints=[])
     low, high = (ends[:, -1] for ends in found.interval())
     inside, bounded = (low <= found.true_value) & (found.true_value <= high), np.isfinite(high - low)
