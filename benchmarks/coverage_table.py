@@ -3,9 +3,9 @@
 `bounded` is the share of campaigns with a bounded interval, `covered` the share whose interval holds the
 target's value. `declared` is the share of the width that the declaration adds: the ranges of pairs never
 seen, and, where rewards are bounded, the two rewards added at each end (against the same campaigns with
-nothing declared). The verdict is by exact binomial tests at .001 over all cells together: `low` if covered is below
-.94, `high` if it is above .97 where the declaration adds less than a tenth. Importance weights are reported,
-not judged.
+nothing declared, whose coverage is in `bare`, of the intervals that are bounded). The verdict is by exact
+binomial tests at .001 over all cells together: `low` if covered is below .94, `high` if it is above .97 where
+the declaration adds less than a tenth. Importance weights are reported, not judged.
 
 Campaigns are 2,000 a cell; 400 where an exact design meets random paths (gridworld, lake), 200 on the taxi.
 The last worlds have other rewards than the scenario of their name: coins (means .5), rare coins (.02), heavy
@@ -15,7 +15,7 @@ tails in [0, 1] (Beta(.1, 1)), ten times the noise, and an outcome that is both 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -89,22 +89,26 @@ def cells() -> Iterator[tuple[str, str, int, int]]:
                 yield name, collector, K, 400 if slow else 2000
 
 
-def measured(name: str, collector: str, K: int, runs: int) -> tuple[int, float, float]:
-    """Intervals that hold, the share that is bounded, the share of the width that the declaration adds."""
-    made = (SCENARIOS | WORLDS)[name]()
+MAKE: dict[str, Callable[[], Scenario]] = {**SCENARIOS, **WORLDS}
+
+
+def measured(name: str, collector: str, K: int, runs: int) -> tuple[int, float, float, str]:
+    """Intervals that hold, and what the columns `bounded`, `declared` and `bare` say."""
+    made = MAKE[name]()
     found = simulate(made, collector, episodes=K, runs=runs, seed=19, checkpoints=[])
     low, high = (ends[:, -1] for ends in found.interval())
     inside, bounded = (low <= found.true_value) & (found.true_value <= high), np.isfinite(high - low)
     width = np.mean((high - low)[bounded])
-    adds = np.mean((found.below + found.above)[bounded, -1]) / width
+    adds, bare = np.mean((found.below + found.above)[bounded, -1]) / width, ""
     if isinstance(made.problem.reward, Bounded):
-        bare = dataclasses.replace(made, problem=dataclasses.replace(made.problem, reward=None))
-        ends = simulate(bare, collector, episodes=K, runs=runs, seed=19, checkpoints=[]).interval()
-        without = (ends[1] - ends[0])[:, -1]
-        both = np.isfinite(without) & bounded
+        silent = dataclasses.replace(made, problem=dataclasses.replace(made.problem, reward=None))
+        ends = simulate(silent, collector, episodes=K, runs=runs, seed=19, checkpoints=[]).interval()
+        least, most = (end[:, -1] for end in ends)
+        both = np.isfinite(most - least) & bounded
         if both.any():
-            adds = max(adds, 1.0 - np.mean(without[both]) / np.mean((high - low)[both]))
-    return int(inside.sum()), float(bounded.mean()), float(adds)
+            adds = max(adds, 1.0 - np.mean((most - least)[both]) / np.mean((high - low)[both]))
+            bare = f"{np.mean(((least <= found.true_value) & (found.true_value <= most))[both]):.3f}"
+    return int(inside.sum()), float(bounded.mean()), float(adds), bare
 
 
 def verdict(inside: int, runs: int, adds: float, judged: bool, tests: int) -> str:
@@ -120,10 +124,9 @@ def verdict(inside: int, runs: int, adds: float, judged: bool, tests: int) -> st
 def table() -> Table:
     found = [(cell, measured(*cell)) for cell in cells()]
     judged = [COLLECTORS[cell[1]].estimate != "importance" for cell, _ in found]
-    rows: list[list[Any]] = [
-        [name, collector, K, runs, bounded, f"{inside / runs:.3f}", f"{adds:.2f}",
-         verdict(inside, runs, adds, judge, sum(judged))]
-        for ((name, collector, K, runs), (inside, bounded, adds)), judge in zip(found, judged, strict=True)
-    ]  # fmt: skip
-    columns = ("scenario", "collector", "K", "campaigns", "bounded", "covered", "declared", "verdict")
+    rows: list[list[Any]] = []
+    for ((name, collector, K, runs), (inside, bounded, adds, bare)), judge in zip(found, judged, strict=True):
+        said = verdict(inside, runs, adds, judge, sum(judged))
+        rows.append([name, collector, K, runs, bounded, f"{inside / runs:.3f}", f"{adds:.2f}", bare, said])
+    columns = ("scenario", "collector", "K", "campaigns", "bounded", "covered", "declared", "bare", "verdict")
     return Table("coverage", __doc__ or "", columns, rows)
