@@ -63,7 +63,7 @@ def with_rewards(name: str, kind: str) -> Scenario:
     return Scenario(f"{name}, {kind}", world, problem, made.episodes)
 
 
-WORLDS = {
+WORLDS: dict[str, Callable[[], Scenario]] = {
     "bandit, coins": partial(with_rewards, "bandit", "coins"),
     "tree, coins": partial(with_rewards, "tree", "coins"),
     "bandit, rare coins": partial(with_rewards, "bandit", "rare coins"),
