@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,7 +31,7 @@ class Tables(NamedTuple):
     high: Floats
 
 
-class Promise(checks.Frozen):
+class Promise(checks.Frozen, ABC):
     """What both kinds share. Equal are promises of one kind that say the same, in numbers or in tables."""
 
     next_state: bool
@@ -39,9 +40,9 @@ class Promise(checks.Frozen):
     ceiling: Any
 
     @property
+    @abstractmethod
     def bounds(self) -> tuple[Any, Any]:
         """Outside of these no observation is believed."""
-        raise NotImplementedError
 
     @property
     def by_pair(self) -> dict[str, tuple[int, ...]]:
