@@ -49,6 +49,13 @@ def test_nothing_seen():
     assert path_bound(0.0, np.array([1.0, 2.0]), nothing, lower, upper) == pytest.approx(-1.0 + 0.6)
 
 
+def test_numbers_too_small_to_divide_by_say_nothing():
+    # W / T is beyond all floats: whatever is made of it is no bound.
+    for upper in (1.0, -1.0):
+        W, T, lower = np.ones(1), np.full(1, 5e-324), np.full(1, -2.0)
+        assert path_bound(1.0, W, T, lower, np.full(1, upper)) == -np.inf
+
+
 def test_paths_as_expected_cost_nothing():
     W = np.array([2.0, 5.0])
     assert path_bound(4.2, W, W, np.zeros(2), np.ones(2)) == pytest.approx(4.2)
@@ -156,3 +163,17 @@ def test_where_pairs_are_met_about_once_noise_and_paths_together_say_more():
     assert alone < 5.0
     assert 15.0 < together < 36.0
     assert found == together
+    # Two more, of which the first is cancelled: its noise may be what made somebody cancel it.
+    for number in (41, 42):
+        ledger.ask(number, play)
+    ledger.tell(42, play, observed([41], [1], [0.9]))
+    kept = ledger.ledger.together(ledger.book.every, ledger.ledger.away(ledger.book))
+    ledger.cancel(41)
+    never = ledger.ledger.never(0.01**2)
+    assert never > 0.0
+    told = ledger.book.first
+    assert told.strays > 0.0
+    assert ledger.ledger.together(told, ()) == pytest.approx(
+        told.sum_x - ledger.ledger.boundary(told.sum_v) - told.strays - never
+    )
+    assert ledger.ledger.together(told, ()) > kept
