@@ -213,7 +213,7 @@ class Campaign:
         (`Problem(reward=...)`), else in the limit of many episodes.
         """
         problem, sums = self.problem, self._state.sums
-        found = estimate(problem.mdp, problem.target, sums, self.collector.estimate, level)
+        found = estimate(problem.mdp, problem.target, sums, self.collector.estimate, level, problem.reward)
         checks.flag("anytime", anytime)
         if not anytime:
             return found

@@ -30,7 +30,7 @@ from saver.engine.kernel.forms import ESTIMATED, OUTSIDE, RANDOM
 from saver.engine.kernel.layout import lay_rules, lay_scene, lay_sheets, rows_of
 from saver.engine.kernel.memory import CONSTRAINT, COUNT, MEAN, SQUARES, Out, Tracker, new_run
 from saver.engine.kernel.streams import stream
-from saver.engine.reference import RECORDED, run_once
+from saver.engine.reference import RECORDED, interval_of, run_once
 from saver.errors import SaverError
 from saver.estimate.certainty import certainty_estimated
 from saver.estimate.interval import Estimate
@@ -116,10 +116,8 @@ class Worker:
             if status == kernel.PLAN:
                 self._plan()
             elif status == kernel.CHECK:
-                found, at = self._estimate(), self.run.now.point - 1
-                row.estimates[at] = found.value
-                row.stderr[at] = found.stderr if found.covered == 1.0 else np.inf
-                row.freedom[at] = found.freedom if found.covered == 1.0 else np.nan
+                for name, number in interval_of(self._estimate()).items():
+                    getattr(row, name)[self.run.now.point - 1] = number
             elif status == kernel.REFUSED:
                 self._explain(rows[0], out.checkpoints)
             if self.run.now.done == s.episodes:
@@ -165,11 +163,12 @@ class Worker:
 
     def _estimate(self) -> Estimate:
         s, run = self.setting, self.run
-        mdp = s.scenario.problem.mdp
-        shape = mdp.transitions.shape
+        problem = s.scenario.problem
+        mdp, shape = problem.mdp, problem.mdp.transitions.shape
         moves = sparse.csr_array((run.moves, s.scene.to, s.scene.indptr), shape=shape, copy=True)
         moves.eliminate_zeros()
-        return certainty_estimated(mdp, s.scenario.problem.target, self._moments()[0], moves, run.ends)
+        rewards = self._moments()[0]
+        return certainty_estimated(mdp, problem.target, rewards, moves, run.ends, reward=problem.reward)
 
     def _explain(self, r: int, checkpoints: Ints) -> None:
         """Let the reference say what was refused."""

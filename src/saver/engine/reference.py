@@ -10,12 +10,13 @@ import numpy as np
 
 from saver._types import Floats, Ints
 from saver.collect import Campaign, Collector
+from saver.estimate import Estimate
 from saver.problem.seeds import child_seed
 from saver.problem.world import Scenario
 from saver.simulator import Feedback, Player, Truth, knowledge_of, rounds
 
-RECORDED = ("estimates", "stderr", "freedom", "budget", "ledger", "baseline_share", "conditional_mse",
-            "anytime_low", "anytime_high")  # fmt: skip
+RECORDED = ("estimates", "stderr", "freedom", "below", "above", "budget", "ledger", "baseline_share",
+            "conditional_mse", "anytime_low", "anytime_high")  # fmt: skip
 
 
 class Returns(NamedTuple):
@@ -52,6 +53,18 @@ def run_reference(
     return kept, worst
 
 
+def interval_of(found: Estimate) -> dict[str, float]:
+    """What is recorded of an estimate; one without bounds has an infinite standard error."""
+    bounded = math.isfinite(found.below + found.above)
+    return {
+        "estimates": found.value,
+        "stderr": found.stderr if bounded else math.inf,
+        "freedom": found.freedom if bounded else math.nan,
+        "below": found.below,
+        "above": found.above,
+    }
+
+
 def run_once(
     scenario: Scenario,
     collector: Collector,
@@ -74,10 +87,8 @@ def run_once(
         account, worst = done.account, done.account.worst
         if account.episodes == checkpoints[at]:
             found = campaign.estimate()
-            kept["estimates"][at] = found.value
-            whole = found.covered == 1.0 or collector.estimate == "importance"
-            kept["stderr"][at] = found.stderr if whole else math.inf
-            kept["freedom"][at] = found.freedom if whole else math.nan
+            for name, number in interval_of(found).items():
+                kept[name][at] = number
             kept["budget"][at] = account.budget
             kept["ledger"][at] = campaign.believed
             kept["baseline_share"][at] = account.baseline / account.episodes

@@ -36,6 +36,8 @@ class Runs:
         estimates: of the target's value, [R, C].
         stderr: of each estimate, infinite while it has no bounded interval, [R, C].
         freedom: the degrees of freedom of its interval, [R, C].
+        below: how far the declared ranges of pairs never seen reach below the estimate, [R, C].
+        above: how far above, [R, C].
         budget: the TRUE budget, sum of V_c(b_k) - (1 - alpha) k baseline_value, [R, C].
         ledger: what the collector believed of it, [R, C].
         baseline_share: the share of baseline episodes, [R, C].
@@ -50,6 +52,8 @@ class Runs:
     estimates: Floats
     stderr: Floats
     freedom: Floats
+    below: Floats
+    above: Floats
     budget: Floats
     ledger: Floats
     baseline_share: Floats
@@ -80,7 +84,11 @@ class Runs:
         half = student(
             self.stderr, self.freedom, checks.between("level", level, 0.0, 1.0, closed=(False, False))
         )
-        return self.estimates - half, self.estimates + half
+        bounded = np.isfinite(self.stderr)
+        return (
+            np.where(bounded, self.estimates - np.where(bounded, self.below + half, 0.0), -np.inf),
+            np.where(bounded, self.estimates + np.where(bounded, self.above + half, 0.0), np.inf),
+        )
 
     def coverage(self, level: float = 0.95) -> Floats:
         """The share of runs whose interval holds the true value, [C]."""
@@ -137,6 +145,8 @@ class Runs:
         wrong = {
             "checkpoints": not len(points) or points[0] < 1 or np.any(np.diff(points) <= 0),
             "stderr": np.any(data["stderr"] < 0),
+            "below": np.any(data["below"] < 0),
+            "above": np.any(data["above"] < 0),
             "baseline_share": np.any((data["baseline_share"] < 0) | (data["baseline_share"] > 1)),
             "worst_budget": not np.all(
                 data["worst_budget"] <= data["budget"].min(axis=1, initial=np.inf) + slack
@@ -154,8 +164,8 @@ class Runs:
             raise SaverError("to_frame needs pandas: pip install 'saver-rl[frame]'") from None
         runs, points = self.estimates.shape
         columns = {"run": np.repeat(np.arange(runs), points), "episode": np.tile(self.checkpoints, runs)}
-        for name in ("estimates", "stderr", "anytime_low", "anytime_high", "budget", "ledger",
-                     "baseline_share", "conditional_mse"):  # fmt: skip
+        for name in ("estimates", "stderr", "freedom", "below", "above", "anytime_low", "anytime_high",
+                     "budget", "ledger", "baseline_share", "conditional_mse"):  # fmt: skip
             columns[name] = getattr(self, name).ravel()
         return pandas.DataFrame(columns)
 

@@ -38,7 +38,7 @@ def importance(count: int, mean: float, squares: float, covered: float, level: f
     """The average of `count` importance-weighted returns, from their running moments.
 
     Unbiased as long as the behaviours could take every action of the target. Where weights are large its
-    interval is too short: .44 to .97 instead of .95 in `saver audit --full`.
+    interval is too short; how often is counted in docs/estimate.md.
     """
     if count == 0:
         return nothing_seen(level)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,20 +20,19 @@ class Estimate:
     """An estimated value of the target.
 
     Attributes:
-        value: NaN before the first sample.
-        stderr: of the noise alone; infinite until every seen pair with weight has two samples, because one
-            says nothing of its variance.
-        interval: at the level asked for; unbounded while `covered` is below 1, because no data bound the
-            mean of a pair that was never seen. Student's, for one look, and approximate. For rewards far from
-            normal: ten equal observations of a rare event look like certainty. Under adaptive sampling even
-            for normal rewards: visits follow sample variances, so that a pair whose first samples happened to
-            agree is left, and believed. At level .95 `saver-opt` covers .91 after 100 and 200 episodes of the
-            bandit, .94 after 500, .95 after 5,000 (docs/estimate.md). In groups of at least 100 intervals of
-            `saver audit --full`: .92 to .97 for certainty equivalence; down to .44 for importance weights,
-            which are heavy-tailed.
+        value: the best guess; NaN before the first sample, unless rewards are declared.
+        stderr: of the noise of what was seen, as the interval believes it: see `saver.estimate.spread`.
+        interval: (value - below - half, value + above + half), half being Student's for `stderr`; for one look
+            at a moment chosen beforehand. Unbounded where a pair that has weight was never seen and nothing is
+            declared about rewards, because nothing bounds its mean. How often it holds is measured in
+            docs/estimate.md. For importance weights, which are heavy-tailed, it is often too short.
         covered: the share of the total weight whose pairs have at least one sample.
-        freedom: the degrees of freedom of the interval; infinite where nothing varied, NaN where `stderr` is
+        freedom: the degrees of freedom of `half`; infinite where nothing varied, NaN where `stderr` is
             infinite.
+        below: how far the value may be too high because of what was never seen, by the declared ranges.
+        above: how far it may be too low.
+        unseen: the pairs (state, action) that have weight and were never seen.
+        reasons: why the interval is as wide as it is, one sentence each.
         holds: "at one time"; "at all times"; or "at all times, in the limit" of many episodes.
         because: the half-length of the interval by cause: "noise"; "unseen" pairs; at all times also
             "mismatch", where samples were taken in other proportions than their weights were made for.
@@ -45,6 +45,10 @@ class Estimate:
     freedom: float = math.nan
     holds: str = ONCE
     because: dict[str, float] = field(default_factory=dict)
+    below: float = 0.0
+    above: float = 0.0
+    unseen: tuple[tuple[int, int], ...] = ()
+    reasons: tuple[str, ...] = ()
 
     def stretched(self, factor: float) -> Estimate:
         """The same at all times, right in the limit: so many times as wide."""
@@ -58,24 +62,41 @@ class Estimate:
         return replace(self, value=value, interval=(low, high), holds=ALWAYS, because=because)
 
 
-def from_parts(value: float, parts: Floats, freedom: Floats, covered: float, level: float) -> Estimate:
+class Missing(NamedTuple):
+    """What the pairs never seen may add to an interval, and other reasons for its width."""
+
+    below: float = 0.0
+    above: float = 0.0
+    unseen: tuple[tuple[int, int], ...] = ()
+    reasons: tuple[str, ...] = ()
+
+
+def from_parts(
+    value: float, parts: Floats, freedom: Floats, covered: float, level: float, missing: Missing = Missing()
+) -> Estimate:
     """An estimate whose variance is a sum of independent `parts`, each with its degrees of freedom.
 
-    The interval is Student's with the degrees of freedom of Welch and Satterthwaite,
+    Half of the interval is Student's with the degrees of freedom of Welch and Satterthwaite,
     (sum v)^2 / sum(v^2 / freedom).
     """
     level = checks.between("level", level, 0.0, 1.0, closed=(False, False))
     total = float(np.sum(parts))
     stderr, degrees = math.sqrt(total), _degrees(total, parts, freedom)
-    if covered < 1.0 or not math.isfinite(stderr):
-        return Estimate(value, stderr, (-math.inf, math.inf), covered, degrees)
     half = float(student(np.array(stderr), np.array(degrees), level))
-    return Estimate(value, stderr, (value - half, value + half), covered, degrees)
+    interval = (value - missing.below - half, value + missing.above + half)
+    if not math.isfinite(interval[1] - interval[0]):
+        interval = (-math.inf, math.inf)
+    noise = f"noise of what was seen: {half:.3g} to either side"
+    reasons = (noise, *missing.reasons) if math.isfinite(half) else missing.reasons
+    return Estimate(
+        value, stderr, interval, covered, degrees, missing.below, missing.above, missing.unseen, reasons
+    )
 
 
-def nothing_seen(level: float) -> Estimate:
+def nothing_seen(level: float, unseen: tuple[tuple[int, int], ...] = ()) -> Estimate:
     """The estimate before the first sample."""
-    return from_parts(math.nan, np.array([math.inf]), np.ones(1), 0.0, level)
+    missing = Missing(math.inf, math.inf, unseen, ("nothing that has weight was seen",))
+    return from_parts(math.nan, np.array([math.inf]), np.ones(1), 0.0, level, missing)
 
 
 def student(stderr: Floats, freedom: Floats, level: float) -> Floats:
@@ -97,4 +118,5 @@ def _degrees(total: float, parts: Floats, freedom: Floats) -> float:
         return math.inf
     share = parts / total
     known = share > 0
-    return 1.0 / float(np.sum(share[known] ** 2 / freedom[known]))
+    rate = float(np.sum(share[known] ** 2 / freedom[known]))
+    return 1.0 / rate if rate > 0.0 else math.inf

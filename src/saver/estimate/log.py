@@ -21,6 +21,7 @@ from saver.problem.codec import portable
 from saver.problem.episode import Episode
 from saver.problem.mdp import Mdp
 from saver.problem.moments import Moments, moment_step
+from saver.problem.promise import Bounded, SubGaussian
 
 ESTIMATORS = ("certainty", "certainty-estimated", "importance")
 
@@ -62,14 +63,27 @@ class Log:
 
     For example:
 
-        log = Log(mdp, target)
+        log = Log(mdp, target, reward=saver.Bounded(0, 5))
         log.add(states=[0, 2], actions=[1, 0], rewards=[0.3, 1.2])
         log.estimate().interval
     """
 
-    def __init__(self, mdp: Mdp, target: ArrayLike, sums: Sums | None = None) -> None:
+    def __init__(
+        self,
+        mdp: Mdp,
+        target: ArrayLike,
+        sums: Sums | None = None,
+        *,
+        reward: SubGaussian | Bounded | None = None,
+    ) -> None:
         self.target: Floats = checks.frozen(checks.policy(mdp, target, "target"))
-        self.mdp = mdp
+        self.mdp, self.reward = mdp, reward
+        if reward is not None:
+            if not isinstance(reward, SubGaussian | Bounded):
+                raise InvalidProblem(
+                    f"reward is {reward!r}; it must be a saver.SubGaussian or a saver.Bounded"
+                )
+            reward.tables(mdp)
         self.sums = Sums.empty(mdp) if sums is None else sums
 
     @property
@@ -106,7 +120,7 @@ class Log:
 
     def estimate(self, kind: str = "certainty", level: float = 0.95) -> Estimate:
         """The value of the target, by one of "certainty", "certainty-estimated" and "importance"."""
-        return estimate(self.mdp, self.target, self.sums, kind, level)
+        return estimate(self.mdp, self.target, self.sums, kind, level, self.reward)
 
 
 def take(mdp: Mdp, target: Floats, sums: Sums, episode: Episode, propensities: Floats | None) -> None:
@@ -125,12 +139,21 @@ def take(mdp: Mdp, target: Floats, sums: Sums, episode: Episode, propensities: F
     sums.rewards.extend(s, a, r)
 
 
-def estimate(mdp: Mdp, target: Floats, sums: Sums, kind: str = "certainty", level: float = 0.95) -> Estimate:
-    """The value of the target, by one of ESTIMATORS."""
+def estimate(
+    mdp: Mdp,
+    target: Floats,
+    sums: Sums,
+    kind: str = "certainty",
+    level: float = 0.95,
+    reward: SubGaussian | Bounded | None = None,
+) -> Estimate:
+    """The value of the target, by one of ESTIMATORS; `reward` is what is promised about one reward."""
     if kind == "certainty":
-        return certainty(mdp, target, sums.rewards, level)
+        return certainty(mdp, target, sums.rewards, level, reward)
     if kind == "certainty-estimated":
-        return certainty_estimated(mdp, target, sums.rewards, move_counts(mdp, sums), sums.ends, level)
+        return certainty_estimated(
+            mdp, target, sums.rewards, move_counts(mdp, sums), sums.ends, level, reward
+        )
     if kind == "importance":
         return importance(*sums.weighted, covered_share(weights(mdp, target), sums.weighted_seen), level)
     raise InvalidProblem(f"kind is {kind!r}; it must be one of {', '.join(ESTIMATORS)}")

@@ -21,6 +21,9 @@ CERTAINTY, ESTIMATED, IMPORTANCE = range(3)
 # weight, the true means and variance.
 R_WHERE, R_SCALE, C_WHERE, C_SCALE, R_LOW, R_HIGH, WEIGHT, WORTH, R_MEAN, R_VARIANCE = range(10)
 
+# Columns of `Scene.promised`
+P_SCALE, P_FLOOR, P_CEILING = range(3)
+
 
 class Scene(NamedTuple):
     """The model and the simulated truth. A pair is s * A + a; `slot[t, s]` numbers (step, state)."""
@@ -34,6 +37,7 @@ class Scene(NamedTuple):
     start: Ints  # states
     start_chance: Floats
     pairs: Floats  # [pairs, 10]
+    promised: Floats  # [pairs, 3], scale, floor and ceiling of rewards; no rows where nothing is declared
     rewards: Floats  # the data of empirical laws
     constraints: Floats
     factor: Floats  # discount^t, [L]
@@ -78,6 +82,7 @@ class Rules(NamedTuple):
     ledger: int
     gate: int
     estimate: int
+    bounded: bool  # rewards are declared to be
     paths: bool  # certified, and where episodes go is left to chance
     crosses: bool  # then noise and paths are also bounded together
     drawn: bool  # certified, and what a trial is worth is decided by its draws

@@ -45,6 +45,7 @@ from saver.estimate.sequence import Steering, bands, levels
 from saver.problem.bellman import by_step
 from saver.problem.laws import Bernoulli, Empirical, Gaussian, Law
 from saver.problem.mdp import Mdp
+from saver.problem.promise import Bounded
 from saver.problem.world import SHARED, Scenario
 from saver.safety import LEDGERS, Ledger, Stage
 from saver.safety.boundaries import mixture_table
@@ -94,6 +95,7 @@ def lay_scene(scenario: Scenario, setup: Setup) -> tuple[Scene, tuple[int, int]]
     r_low, r_high = (-anything, anything) if setup.rewards is None else setup.rewards[-2:]
     columns = (r_where, r_scale, c_where, c_scale, r_low, r_high, setup.designer.weights,
                world.constraint.mean, world.reward.mean, world.reward.variance)  # fmt: skip
+    promised = () if setup.rewards is None else setup.rewards[:3]
     scene = Scene(
         nodes,
         slot,
@@ -104,6 +106,7 @@ def lay_scene(scenario: Scenario, setup: Setup) -> tuple[Scene, tuple[int, int]]
         start,
         mdp.start[start],
         np.array(np.column_stack([column.ravel() for column in columns]), order="C"),
+        np.array([table.ravel() for table in promised]).T.reshape(-1, 3).copy(),
         rewards,
         constraints,
         np.asarray(mdp.discount ** np.arange(mdp.horizon), dtype=np.float64),
@@ -218,6 +221,7 @@ def lay_rules(
         ledger=NO_LEDGER if setup.used is None else KNOWN[type(setup.used)],
         gate=GATES[collector.gate],
         estimate=ESTIMATORS.index(collector.estimate),
+        bounded=isinstance(scenario.problem.reward, Bounded),
         paths=paths,
         crosses=paths and certified.crosses,
         drawn=certified is not None and not paths,

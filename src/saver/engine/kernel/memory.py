@@ -164,6 +164,8 @@ class Out(NamedTuple):
     estimates: Floats
     stderr: Floats
     freedom: Floats
+    below: Floats
+    above: Floats
     budget: Floats
     ledger: Floats
     baseline_share: Floats
