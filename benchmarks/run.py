@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import anytime
+import coverage_table
 import engine
 import exact
 import losses_audit
@@ -22,7 +23,7 @@ BENCHMARKS = {
     "anytime": anytime.table,
 }
 NUMBERS = {"numbers": numbers_table.table, "planning": planning.table}
-LONG = {"losses-audit": losses_audit.table}  # an hour or two
+LONG = {"losses-audit": losses_audit.table, "coverage": coverage_table.table}  # an hour or two
 
 
 def main() -> None:

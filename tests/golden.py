@@ -113,7 +113,11 @@ def main():
     if wrong := [row for row in decided if row.split()[2] in NEVER]:
         raise SystemExit(f"these never change, but did: {', '.join(wrong)}; nothing was written")
     FILE.write_text(json.dumps(now, indent=1) + "\n", encoding="utf-8")
-    print(f"{len(now)} rows, {len(changed)} changed, {len(decided)} not in the interval alone:", *decided, sep="\n  ")
+    print(
+        f"{len(now)} rows, {len(changed)} changed, {len(decided)} not in the interval alone:",
+        *decided,
+        sep="\n  ",
+    )
 
 
 if __name__ == "__main__":

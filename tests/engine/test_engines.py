@@ -37,6 +37,8 @@ FIELDS = (
     "estimates",
     "stderr",
     "freedom",
+    "below",
+    "above",
     "budget",
     "ledger",
     "baseline_share",
@@ -183,6 +185,9 @@ def test_other_laws_and_bounds(collector):
     assert_equal(build(mdp, target, baseline, rng, data, Bounded(0.0, 1.0)), collector)
     real = dataclasses.replace(coins, world=World(mdp, data, coins.world.constraint))
     assert_equal(real, collector)
+    declared = dataclasses.replace(real.problem, reward=Bounded(np.zeros((5, 2)), 1.0 + rng.random((5, 2))))
+    for episodes in (3, 150):  # few: pairs never seen, and seen once
+        assert_equal(dataclasses.replace(real, problem=declared), collector, episodes=episodes)
 
 
 def test_missing_actions():

@@ -24,7 +24,17 @@ from saver.errors import InvalidData, InvalidProblem
 
 pytestmark = pytest.mark.slow
 
-FIELDS = ("estimates", "stderr", "budget", "ledger", "baseline_share", "conditional_mse", "worst_budget")
+FIELDS = (
+    "estimates",
+    "stderr",
+    "below",
+    "above",
+    "budget",
+    "ledger",
+    "baseline_share",
+    "conditional_mse",
+    "worst_budget",
+)
 
 
 def with_world(scenario, **changes):

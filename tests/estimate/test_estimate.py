@@ -24,14 +24,17 @@ def filled(mdp, target, episodes):
 
 def test_bandit_by_hand():
     # Action 0: 1, 3 (mean 2, variance 2); action 1: 4, 4, 7 (mean 5, variance 3).
-    # Y = .5 * 2 + .5 * 5; Var = .25 * 2 / 2 + .25 * 3 / 3 = .5.
-    # Welch: .5^2 / (.25^2 / 1 + .25^2 / 2) = 8 / 3 degrees; Student's 97.5 % point there is 3.41977.
+    # Nothing is declared: 3 stands in. (2 * 2 + 4 * 3) / 5 = 3.2 and (3 * 3 + 4 * 3) / 6 = 3.5.
+    # Y = .5 * 2 + .5 * 5; Var = .25 * 3.2 / 2 + .25 * 3.5 / 3 = .4 + .291667 = .691667.
+    # Freedom: 16^2 / (4^2 / 1 + 12^2 / 2) = 2.909091 and 3 - 1 = 2, for 3 is its own;
+    # Welch: .691667^2 / (.4^2 / 2.909091 + .291667^2 / 2) = 4.904948 degrees, 97.5 % point 2.585640.
     log = filled(BANDIT, HALF, [([0], [a], [r]) for a, r in [(0, 1), (1, 4), (1, 4), (0, 3), (1, 7)]])
     found = log.estimate()
     assert found.value == 3.5
-    assert found.stderr == pytest.approx(np.sqrt(0.5))
+    assert found.stderr == pytest.approx(np.sqrt(0.4 + 0.875 / 3))
     assert found.covered == 1.0
-    np.testing.assert_allclose(found.interval, 3.5 + np.array([-1, 1]) * 3.41977 * np.sqrt(0.5), rtol=1e-5)
+    assert found.freedom == pytest.approx(4.904948, rel=1e-6)
+    np.testing.assert_allclose(found.interval, 3.5 + np.array([-1, 1]) * 2.58564 * 0.831665, rtol=1e-5)
     assert log.estimate("certainty-estimated") == found
 
 
@@ -39,10 +42,12 @@ def test_uncovered_weight_is_said_and_never_a_silent_zero():
     log = filled(BANDIT, np.array([[0.8, 0.2]]), [([0], [0], [2.0]), ([0], [0], [4.0])])
     found = log.estimate()
     assert found.covered == pytest.approx(0.8)
-    assert found.value == 3.0  # the unseen action is filled with what was seen, not with 0
+    assert found.value == pytest.approx(3.0)  # the unseen action is filled with what was seen, not with 0
     assert found.interval == (-np.inf, np.inf)
-    # Y = (.8 mean) / .8: its noise is that of the mean, variance 2 / 2 samples.
-    assert found.stderr == pytest.approx(1.0)
+    assert (found.unseen, found.below, found.above) == (((0, 1),), np.inf, np.inf)
+    assert found.reasons[-1].endswith("never seen, and nothing is declared about rewards: unbounded")
+    # The noise of .8 mean: believed variance (2 * 2 + 4 * 2) / 5 = 2.4, over 2 samples.
+    assert found.stderr == pytest.approx(0.8 * np.sqrt(1.2))
 
 
 def test_nothing_seen_and_one_sample():
@@ -58,11 +63,14 @@ def test_nothing_seen_and_one_sample():
         assert found.interval == (-np.inf, np.inf)
 
 
-def test_one_sample_says_nothing_of_its_variance():
+def test_the_largest_sample_variance_stands_in_for_a_pair_seen_once():
+    # Action 0: 1, 3: variance 2, believed (2 * 2 + 4 * 2) / 5 = 2.4; action 1 once: 2, with one degree.
     log = filled(BANDIT, HALF, [([0], [0], [1.0]), ([0], [0], [3.0]), ([0], [1], [7.0])])
     found = log.estimate()
-    assert (found.value, found.stderr, found.covered) == (4.5, np.inf, 1.0)
-    assert found.interval == (-np.inf, np.inf)
+    assert (found.value, found.covered) == (4.5, 1.0)
+    assert found.stderr == pytest.approx(np.sqrt(0.25 * 2.4 / 2 + 0.25 * 2.0))
+    assert found.freedom == pytest.approx(0.8**2 / (0.3**2 + 0.5**2))
+    assert found.reasons[-1] == "1 pair seen once: the largest sample variance stands for the variance"
 
 
 def test_one_outcome_says_nothing_of_its_transitions():

@@ -79,6 +79,7 @@ def test_random_worlds_are_made_from_their_number_and_keep_their_promises(shape)
             note for note in saver.diagnose(made, seconds=0.2).notes if "promise is" in note or "void" in note
         ]
         assert notes == []
+        assert isinstance(made.problem.reward, saver.Bounded if number % 7 == 6 else saver.SubGaussian)
         promise, means = made.problem.constraint, np.array(made.world.constraint.mean)
         seen.add((LAWS[number % len(LAWS)], made.problem.delta))
         declared.add((type(promise).__name__, promise.next_state))

@@ -116,6 +116,7 @@ def test_every_new_world_has_a_wrong_ledger_that_it_finds():
 def test_means_are_what_is_declared_and_observations_keep_their_promise(name):
     made = HOSTILE[name]()
     assert saver.diagnose(made, 100, seconds=0.5).notes == ()
+    assert made.problem.reward is not None
     world, promise = made.world, made.problem.constraint
     if not callable(world.outcome):
         return

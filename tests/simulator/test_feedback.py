@@ -271,7 +271,7 @@ def test_with_nothing_lost_or_late_all_is_as_without_feedback(name, collector):
     options = {"episodes": 60, "runs": 2, "seed": 5, "engine": "reference"}
     plain = simulate(SMALL[name], collector, **options)
     found = simulate(SMALL[name], collector, **options, feedback=Feedback())
-    for column in ("estimates", "stderr", "ledger", "baseline_share", "conditional_mse"):
+    for column in ("estimates", "stderr", "below", "above", "ledger", "baseline_share", "conditional_mse"):
         np.testing.assert_array_equal(getattr(plain, column), getattr(found, column))
     np.testing.assert_allclose(plain.budget, found.budget, atol=1e-12)
     np.testing.assert_allclose(np.minimum(plain.worst_budget, 0.0), found.worst_budget, atol=1e-12)

@@ -36,14 +36,14 @@ def certainty(
     lost, used = weighted & ~seen, weighted & seen
     if not used.any() and not declared.promised:
         return nothing_seen(level, pairs_of(lost))
-    size = np.abs(c)
+    floor, ceiling, size = declared.floor[lost], declared.ceiling[lost], np.abs(c[used])
+    mean = rewards.mean[used]
     if used.any():
-        fill = float(np.sum(size[used] * rewards.mean[used])) / float(np.sum(size[used]))
-        guess = np.clip(fill, declared.floor[lost], declared.ceiling[lost])
+        guess = np.clip(float(np.sum(size * mean) / np.sum(size)), floor, ceiling)
     else:
-        guess = (declared.floor[lost] + declared.ceiling[lost]) / 2
-    value = float(np.sum(c[used] * rewards.mean[used]) + np.sum(c[lost] * guess))
-    to_floor, to_ceiling = c[lost] * (guess - declared.floor[lost]), c[lost] * (declared.ceiling[lost] - guess)
+        guess = (floor + ceiling) / 2
+    value = float(np.sum(c[used] * mean) + np.sum(c[lost] * guess))
+    to_floor, to_ceiling = c[lost] * (guess - floor), c[lost] * (ceiling - guess)
     below = float(np.sum(np.maximum(to_floor, -to_ceiling)))
     above = float(np.sum(np.maximum(to_ceiling, -to_floor)))
     reasons = (*_lost_reason(lost, below, above), *_once_reason(used & (rewards.counts == 1), declared))
@@ -129,7 +129,8 @@ def _lost_reason(lost: Bools, below: float, above: float) -> tuple[str, ...]:
     count = int(lost.sum())
     if not count:
         return ()
-    never = f"{count} pair{'s' if count > 1 else ''} that the target needs {'were' if count > 1 else 'was'} never seen"
+    were = "pairs that the target needs were" if count > 1 else "pair that the target needs was"
+    never = f"{count} {were} never seen"
     if math.isinf(below):
         return (f"{never}, and nothing is declared about rewards: unbounded",)
     return (f"{never}: declared ranges add {below:.3g} below and {above:.3g} above",)
@@ -140,7 +141,7 @@ def _once_reason(once: Bools, declared: Declared) -> tuple[str, ...]:
     if not count:
         return ()
     what = "what is declared" if declared.promised else "the largest sample variance"
-    if np.isinf(declared.scale).any():
+    if np.isinf(declared.variance).any():
         what = "nothing"
     return (f"{count} pair{'s' if count > 1 else ''} seen once: {what} stands for the variance",)
 
@@ -150,7 +151,7 @@ def _reward_noise(c: Floats, rewards: Moments, declared: Declared) -> tuple[Floa
     used = (c != 0) & (rewards.counts > 0)
     count = rewards.counts[used].astype(np.float64)
     variance, freedom = np.empty(len(count)), np.empty(len(count))
-    tables = (declared.scale[used], declared.floor[used], declared.ceiling[used])
+    tables = (declared.variance[used], declared.floor[used], declared.ceiling[used])
     spreads(count, rewards.mean[used], rewards.squares[used], *tables, declared.bounded, declared.freedom,
             variance, freedom)  # fmt: skip
     return c[used] ** 2 * variance / count, freedom

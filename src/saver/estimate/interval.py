@@ -22,10 +22,10 @@ class Estimate:
     Attributes:
         value: the best guess; NaN before the first sample, unless rewards are declared.
         stderr: of the noise of what was seen, as the interval believes it: see `saver.estimate.spread`.
-        interval: (value - below - half, value + above + half), half being Student's for `stderr`; for one look
-            at a moment chosen beforehand. Unbounded where a pair that has weight was never seen and nothing is
-            declared about rewards, because nothing bounds its mean. How often it holds is measured in
-            docs/estimate.md. For importance weights, which are heavy-tailed, it is often too short.
+        interval: (value - below - half, value + above + half), half being Student's for `stderr`; for one
+            look at a moment chosen beforehand. Unbounded where a pair that has weight was never seen and
+            nothing is declared about rewards, because nothing bounds its mean. How often it holds is measured
+            in docs/estimate.md. For importance weights, which are heavy-tailed, it is often too short.
         covered: the share of the total weight whose pairs have at least one sample.
         freedom: the degrees of freedom of `half`; infinite where nothing varied, NaN where `stderr` is
             infinite.
@@ -71,8 +71,11 @@ class Missing(NamedTuple):
     reasons: tuple[str, ...] = ()
 
 
+SEEN = Missing()  # nothing is
+
+
 def from_parts(
-    value: float, parts: Floats, freedom: Floats, covered: float, level: float, missing: Missing = Missing()
+    value: float, parts: Floats, freedom: Floats, covered: float, level: float, missing: Missing = SEEN
 ) -> Estimate:
     """An estimate whose variance is a sum of independent `parts`, each with its degrees of freedom.
 

@@ -17,10 +17,10 @@ A pair seen once has s = 0, and what is declared counts alone (scale^2, also whe
 
 Why. A design visits a pair in proportion to c s, and leaves it where its first samples happened to agree.
 For T ~ c s Wald's identity gives E[s^2] = variance (1 - 1/T), and where s is small T is small too, so that
-sum c^2 s^2 / T falls short by 2/T. T s^2 in the place of (T-1) s^2 makes good one of the two everywhere; where
-counts do not follow samples it is 1/T too much. What is left is in pairs with very few samples, left very
-early: there the four observations decide. They are a prior, the estimate is a posterior mean, and a posterior
-does not ask why the sampling stopped.
+sum c^2 s^2 / T falls short by 2/T. T s^2 in the place of (T-1) s^2 makes good one of the two everywhere;
+where counts do not follow samples it is 1/T too much. What is left is in pairs that were left very early:
+there the four observations decide. They are a prior, the believed variance is a posterior mean, and a
+posterior does not ask why the sampling stopped.
 
 The degrees of freedom are Satterthwaite's for the sum of T s^2, which has T - 1, and 4 d^2, which has as many
 as were used to find d: none limit what is declared.
@@ -44,12 +44,12 @@ LOWEST = 0.2  # the cube root of a quantile below which samples allow any varian
 
 
 class Declared(NamedTuple):
-    """What is promised about the rewards of each pair, [S, A] each; `freedom` is that of `scale`.
+    """What is promised about the rewards of each pair, [S, A] each; `freedom` is that of `variance`.
 
-    Where nothing is promised the range is infinite and the scale is that of the most variable pair.
+    Where nothing is promised the range is infinite and the variance, else scale^2, the largest that was seen.
     """
 
-    scale: Floats
+    variance: Floats
     floor: Floats
     ceiling: Floats
     bounded: bool
@@ -62,12 +62,12 @@ class Declared(NamedTuple):
         if reward is not None:
             tables = reward.tables(mdp)
             bounded = isinstance(reward, Bounded)
-            return cls(tables.scale, tables.floor, tables.ceiling, bounded, np.inf, True)
+            return cls(tables.scale**2, tables.floor, tables.ceiling, bounded, np.inf, True)
         shape = rewards.mean.shape
         counts, squares = rewards.counts.ravel().astype(float), rewards.squares.ravel()
         variance, freedom = stand_in(counts, squares)
         far = np.full(shape, np.inf)
-        return cls(np.full(shape, np.sqrt(variance)), -far, far, False, freedom, False)
+        return cls(np.full(shape, variance), -far, far, False, freedom, False)
 
 
 @jit
@@ -89,11 +89,10 @@ def larger(T: float, squares: float, top: float, freedom: float) -> Any:
 
 @jit
 def spread(
-    T: float, mean: float, squares: float, scale: float, floor: float, ceiling: float, bounded: bool,
+    T: float, mean: float, squares: float, wide: float, floor: float, ceiling: float, bounded: bool,
     freedom: float,
 ) -> Any:  # fmt: skip
-    """The believed variance of one pair with T >= 1 samples, and its degrees of freedom."""
-    wide = scale * scale
+    """The believed variance of a pair with T >= 1 samples, and its degrees of freedom; `wide` is scale^2."""
     if T < 2.0:
         return wide, freedom
     own = squares / (T - 1.0)
@@ -102,9 +101,11 @@ def spread(
     else:
         ninth = 2.0 / (9.0 * (T - 1.0))
         root = 1.0 - ninth - ERRORS * np.sqrt(ninth)
-        most, judged = own / (root * root * root), own > 0.0 or freedom < np.inf
-        if root > LOWEST and judged and most <= wide:
-            wide, freedom = most, 0.0  # nothing of it is declared
+        declared, most = freedom == np.inf, own / (root * root * root)
+        if root > LOWEST and most <= wide and (own > 0.0 or not declared):
+            wide, freedom = most, 0.0  # all of it is from these samples
+        elif own >= wide and not declared:
+            freedom = 0.0
     seen, added = T * own, ADDED * wide
     variance = (seen + added) / (T + ADDED - 1.0)
     if freedom == 0.0:
@@ -115,11 +116,11 @@ def spread(
 
 @jit
 def spreads(
-    counts: Any, mean: Any, squares: Any, scale: Any, floor: Any, ceiling: Any, bounded: bool,
+    counts: Any, mean: Any, squares: Any, wide: Any, floor: Any, ceiling: Any, bounded: bool,
     freedom: float, variances: Any, freedoms: Any,
 ) -> None:  # fmt: skip
     """`spread` of many pairs that were seen, written to the last two."""
     for p in range(len(counts)):
         variances[p], freedoms[p] = spread(
-            counts[p], mean[p], squares[p], scale[p], floor[p], ceiling[p], bounded, freedom
+            counts[p], mean[p], squares[p], wide[p], floor[p], ceiling[p], bounded, freedom
         )

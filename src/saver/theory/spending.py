@@ -163,6 +163,10 @@ class Spending:
 
     def episodes(self, K: int) -> Spent:
         """Those spent among K; all if nothing else can be afforded."""
+        return Spent(*self.course(K)[-1][1:])
+
+    def course(self, K: int) -> list[tuple[float, float, float]]:
+        """How many are spent by when, of K: (asked, of the baseline, of the earner), from the first on."""
         ledger, worst, earner = self._ledger(K), 0.0, 0.0
         past = [(0.0, 0.0, 0.0)]
         for k in self._looks(K):
@@ -172,8 +176,8 @@ class Spending:
                 worst = max(worst, first)
             else:
                 earner = max(earner, self._smallest(look, ledger, worst))
-            past.append((k, worst, earner))
-        return Spent(worst, earner)
+            past.append((float(k), worst, earner))
+        return past
 
     def _looks(self, K: int) -> Floats:
         """When to look."""

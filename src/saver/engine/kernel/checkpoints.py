@@ -16,7 +16,7 @@ from saver.engine.kernel.forms import (
     NO_LEDGER,
     P_CEILING,
     P_FLOOR,
-    P_SCALE,
+    P_VARIANCE,
     R_MEAN,
     R_VARIANCE,
     WEIGHT,
@@ -120,20 +120,20 @@ def unseen(pairs: Any, promised: Any, seen: Any, fill: float, out: Any, at: int)
 @inner
 def uncertainty(pairs: Any, promised: Any, bounded: bool, seen: Any) -> Any:
     """The standard error and its degrees of freedom: see `from_parts`."""
-    scale, floor, ceiling, known = 0.0, -np.inf, np.inf, np.inf
+    wide, floor, ceiling, known = 0.0, -np.inf, np.inf, np.inf
     if not len(promised):
-        scale, known = -1.0, 1.0
+        wide, known = -1.0, 1.0
         for p in range(len(pairs)):
-            scale, known = larger(seen[p, COUNT], seen[p, SQUARES], scale, known)
-        scale = math.sqrt(scale) if scale >= 0.0 else np.inf
+            wide, known = larger(seen[p, COUNT], seen[p, SQUARES], wide, known)
+        wide = wide if wide >= 0.0 else np.inf
     total, squares = 0.0, 0.0
     for p in range(len(pairs)):
         c, T = pairs[p, WEIGHT], seen[p, COUNT]
         if c != 0.0 and T > 0.0:
             if len(promised):
-                scale, floor, ceiling = promised[p, P_SCALE], promised[p, P_FLOOR], promised[p, P_CEILING]
+                wide, floor, ceiling = promised[p, P_VARIANCE], promised[p, P_FLOOR], promised[p, P_CEILING]
             variance, freedom = spread(
-                T, seen[p, MEAN], seen[p, SQUARES], scale, floor, ceiling, bounded, known
+                T, seen[p, MEAN], seen[p, SQUARES], wide, floor, ceiling, bounded, known
             )
             part = c * c * variance / T
             total += part

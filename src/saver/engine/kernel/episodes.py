@@ -321,7 +321,7 @@ def walk(  # noqa: PLR0912  (every estimator and law in one pass over the steps)
             c = draw(world, rules.laws[1], pairs[p, C_WHERE], pairs[p, C_SCALE], scene.constraints)
         if c < rules.bounds[0] or c > rules.bounds[1]:
             return 0.0, 0.0, 0
-        if r < pairs[p, R_LOW] or r > pairs[p, R_HIGH]:
+        if rules.watched and (r < pairs[p, R_LOW] or r > pairs[p, R_HIGH]):
             return 0.0, 0.0, 0
         gained += scene.factor[t] * c
         if rules.crosses:

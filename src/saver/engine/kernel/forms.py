@@ -22,7 +22,7 @@ CERTAINTY, ESTIMATED, IMPORTANCE = range(3)
 R_WHERE, R_SCALE, C_WHERE, C_SCALE, R_LOW, R_HIGH, WEIGHT, WORTH, R_MEAN, R_VARIANCE = range(10)
 
 # Columns of `Scene.promised`
-P_SCALE, P_FLOOR, P_CEILING = range(3)
+P_VARIANCE, P_FLOOR, P_CEILING = range(3)
 
 
 class Scene(NamedTuple):
@@ -37,7 +37,7 @@ class Scene(NamedTuple):
     start: Ints  # states
     start_chance: Floats
     pairs: Floats  # [pairs, 10]
-    promised: Floats  # [pairs, 3], scale, floor and ceiling of rewards; no rows where nothing is declared
+    promised: Floats  # [pairs, 3], scale^2, floor and ceiling of rewards; no rows where nothing is declared
     rewards: Floats  # the data of empirical laws
     constraints: Floats
     factor: Floats  # discount^t, [L]
@@ -98,6 +98,7 @@ class Rules(NamedTuple):
     value: float  # of the target, true
     floor: float
     bounds: tuple[float, float]  # outside of which a constraint observation is refused
+    watched: bool  # some reward may be outside of its own
     proxy: float  # scale^2
     scale: float
     width: float  # the paper's, after one sample

@@ -30,6 +30,10 @@ from saver.engine.kernel.forms import (
     PAPER,
     PLUGIN,
     PROSPECTIVE,
+    R_HIGH,
+    R_LOW,
+    R_SCALE,
+    R_WHERE,
     RANDOM,
     RETROSPECTIVE,
     SAME,
@@ -59,6 +63,7 @@ from saver.simulator import Truth
 
 KNOWN: dict[type[Ledger], int] = {Certified: CERTIFIED, Paper: PAPER, Latest: LATEST, Plugin: PLUGIN}
 LONGEST_TABLE = 10**6
+FAR = 40.0  # deviations: no normal number that is drawn from 64 bits is further from 0
 GATES = {"none": NO_GATE, "retrospective": RETROSPECTIVE, "prospective": PROSPECTIVE}
 
 
@@ -95,7 +100,8 @@ def lay_scene(scenario: Scenario, setup: Setup) -> tuple[Scene, tuple[int, int]]
     r_low, r_high = (-anything, anything) if setup.rewards is None else setup.rewards[-2:]
     columns = (r_where, r_scale, c_where, c_scale, r_low, r_high, setup.designer.weights,
                world.constraint.mean, world.reward.mean, world.reward.variance)  # fmt: skip
-    promised = () if setup.rewards is None else setup.rewards[:3]
+    declared = setup.rewards
+    promised = () if declared is None else (declared.scale**2, declared.floor, declared.ceiling)
     scene = Scene(
         nodes,
         slot,
@@ -140,6 +146,19 @@ def lay_law(law: Law) -> tuple[int, Floats, Floats, Floats]:
     sizes = np.array([len(cell) for cell in cells], dtype=np.float64)
     first = np.concatenate([[0.0], np.cumsum(sizes)[:-1]])
     return DATA, first.reshape(shape), sizes.reshape(shape), np.concatenate(cells)
+
+
+def _is_watched(law: Law, pairs: Floats) -> bool:
+    """Whether a reward can be drawn that its promise rules out: most promises are true."""
+    least, most = pairs[:, R_WHERE], pairs[:, R_WHERE]
+    if type(law) is Gaussian:
+        least, most = least - FAR * pairs[:, R_SCALE], most + FAR * pairs[:, R_SCALE]
+    elif type(law) is Bernoulli:
+        least, most = np.zeros(len(pairs)), np.ones(len(pairs))
+    elif type(law) is Empirical:
+        cells = [cell for row in law.samples for cell in row]
+        least, most = np.array([cell.min() for cell in cells]), np.array([cell.max() for cell in cells])
+    return bool(np.any(least < pairs[:, R_LOW]) or np.any(most > pairs[:, R_HIGH]))
 
 
 def lay_sheets(setup: Setup, truth: Truth, policies: Sequence[Floats]) -> Sheets:
@@ -237,6 +256,7 @@ def lay_rules(
         value=truth.value,
         floor=float(promise.floor),
         bounds=promise.bounds,
+        watched=_is_watched(scenario.world.reward, scene.pairs),
         proxy=promise.scale**2,
         scale=float(promise.scale),
         width=first_width(problem, setup.episodes),

@@ -49,7 +49,7 @@ def stretch_one(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in regi
     k, explored, base = now.done, now.explored, now.baseline
     exact, designed, bound = now.exact, now.designed, now.bound
     earned, worst, gained = now.earned, now.worst, now.gained
-    a = choice[row]
+    a, (least, most) = choice[row], rules.bounds
     while k < until and run.stop[0] == 0:
         k += 1
         kind, low, budget = candidate, 0.0, budget_of(rules, exact, designed, bound)
@@ -60,7 +60,7 @@ def stretch_one(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in regi
         if kind == candidate:
             p = s * A + a
             c = observe(rules, pairs, seen, scene.rewards, scene.constraints, p, True, world)
-            if c == np.inf:
+            if c < least or c > most:
                 return False
             earned += pairs[p, WORTH]
             if same:
@@ -94,7 +94,7 @@ def stretch_one(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in regi
             p, earns = s * A + played, played != safe
             while True:  # the baseline, until the candidate can be afforded or may have become another
                 c = observe(rules, pairs, seen, scene.rewards, scene.constraints, p, earns or learns, world)
-                if c == np.inf:
+                if c < least or c > most:
                     return False
                 if earns:
                     earned += pairs[p, WORTH]
@@ -159,12 +159,12 @@ def instead_one(
 def observe(
     rules: Any, pairs: Any, seen: Any, rewards: Any, constraints: Any, p: int, learned: bool, world: Any
 ) -> Any:
-    """Draw a reward and a constraint and learn from them; return the constraint, inf if one is refused."""
+    """Draw a reward and a constraint and learn from them; the constraint, or inf if the reward is refused."""
     r = draw(world, rules.laws[0], pairs[p, R_WHERE], pairs[p, R_SCALE], rewards)
     c = r
     if not rules.shared:
         c = draw(world, rules.laws[1], pairs[p, C_WHERE], pairs[p, C_SCALE], constraints)
-    if c < rules.bounds[0] or c > rules.bounds[1] or r < pairs[p, R_LOW] or r > pairs[p, R_HIGH]:
+    if rules.watched and (r < pairs[p, R_LOW] or r > pairs[p, R_HIGH]):
         return np.inf
     if learned:
         take(seen, p, r, c)
