@@ -181,7 +181,7 @@ def _ways(
     }
     if not isinstance(safe, Undefined):
         ways["safe-on-policy"] = forecast.way(problem.target, goal, safe=True, drawn=True)
-        ways["paper"] = forecast.way(design, goal, safe=True)
+        ways["paper"] = forecast.way(design, goal, safe=True, explores=True)
         ways["exact"] = forecast.way(safe.policy, goal, safe=True, earns=True)
     return ways, wanted
 
