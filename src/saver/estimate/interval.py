@@ -43,12 +43,12 @@ class Estimate:
     interval: tuple[float, float]
     covered: float
     freedom: float = math.nan
-    holds: str = ONCE
-    because: dict[str, float] = field(default_factory=dict)
     below: float = 0.0
     above: float = 0.0
     unseen: tuple[tuple[int, int], ...] = ()
     reasons: tuple[str, ...] = ()
+    holds: str = ONCE
+    because: dict[str, float] = field(default_factory=dict)
 
     def stretched(self, factor: float) -> Estimate:
         """The same at all times, right in the limit: so many times as wide."""

@@ -124,8 +124,8 @@ class Forecast:
         self, policy: Floats, d: Floats, spending: Spending | None, drawn: bool, explores: bool
     ) -> Report:
         """What will be reported."""
-        mdp, others = self.problem.mdp, ()
-        play = self.stage.play(policy)
+        mdp, play = self.problem.mdp, self.stage.play(policy)
+        others: tuple[Part, ...] = ()
         if spending is not None:
             asked, baseline, earner = np.transpose(spending.course(self.episodes))
             others = (Part(asked, baseline, self.baseline), Part(asked, earner, spending.richest))

@@ -60,18 +60,15 @@ class Reporting:
     def report(self, turnout: Turnout, play: Play) -> Report:
         """Of campaigns that go so; `play` is what they track or draw from."""
         draws, rng = min(max(NUMBERS // self.mean.size, 1), DRAWS), np.random.default_rng(0)
-        counts, sums = Counts(turnout, draws, rng), Sums(self.mean, self.variance, draws)
-        plays = self._lost(play, turnout.tracked) if self.keeper and self.feedback.hidden else []
-        number, noise = 1, 0.0
+        counts, sums = Counts(turnout, draws, rng), Sums(self.mean, self.variance, self.keeper, draws)
+        plays = self._lost(play, turnout.tracked) if self.feedback.hidden else []
+        number = 1
         while number <= self.episodes:
             following = min(int(renewed(number)), self.episodes + 1)
-            if self.keeper is not None:
-                sums.weigh(self.keeper, turnout.told * (number - 1))
-            for one in plays:
-                lost = self.feedback.hidden * (following - number) / len(plays)
-                noise += lost * self.keeper.loudest(one, sums.squares(self.keeper))
+            sums.weigh(turnout.told * (number - 1))
+            sums.lose(plays, self.feedback.hidden * (following - number))
             counts.until(following - 1)
-            sums.add(counts.T.reshape(draws, -1), self.keeper, rng)
+            sums.add(counts.T.reshape(draws, -1), rng)
             number = following
         once = [self._half(moments) for moments in sums.moments(play.visits.shape, rng)]
         if self.keeper is None:
@@ -79,7 +76,7 @@ class Reporting:
             always = [factor * half for half in once]
         else:
             bands = self.keeper.bands(LEVEL)
-            ends = [self.keeper.sides(tally, bands, LEVEL) for tally in self._tallies(sums, noise, plays)]
+            ends = [self.keeper.sides(tally, bands, LEVEL) for tally in self._tallies(sums, plays)]
             always = [(end.high - end.low) / 2 for end in ends]
         return Report(_mean(once), _mean(always), float(np.mean(np.isfinite(once))))
 
@@ -93,52 +90,58 @@ class Reporting:
         """What stands for lost trials."""
         return tracked(self.stage, play)[:: TRACKED // PLAYS] if follows else [play]
 
-    def _tallies(self, sums: Sums, noise: float, plays: list[Play]) -> Iterator[RewardTally]:
-        """The sums of each campaign; lost trials hide as much `noise`, and visits."""
-        assert self.keeper is not None
+    def _tallies(self, sums: Sums, plays: list[Play]) -> Iterator[RewardTally]:
+        """The sums of each campaign; lost trials hide noise, and visits."""
         K, hidden = self.episodes, math.ceil(self.feedback.hidden * self.episodes)
+        sure, none = all(one.sure for one in plays), np.zeros(self.mean.size)
+        most = np.repeat(self.stage.most.ravel(), self.problem.mdp.actions)
         for i in range(len(sums.T)):
             tally = RewardTally(sums.T[i], sums.total[i], sums.W[i])
-            tally.episodes, tally.asked, tally.hidden, tally.hidden_noise = K - hidden, K, hidden, noise
+            tally.episodes, tally.asked, tally.hidden, tally.hidden_noise = K - hidden, K, hidden, sums.hides
             tally.gained, tally.noise = float(sums.gained[i]), float(sums.noise[i])
             if hidden:
                 each = tally.T / (K - hidden)
                 met = np.mean([one.visits.ravel() > 0.0 for one in plays], axis=0)
-                sure = all(one.sure for one in plays)
-                tally.missed = np.ceil(hidden * each) if sure else np.zeros(len(each))
-                tally.most = np.zeros(len(each)) if sure else hidden * met * self.keeper.most
-                tally.awaited, tally.walked = (np.zeros(len(each)),) * 2 if sure else (K * each, tally.T)
+                tally.missed = np.ceil(hidden * each) if sure else none
+                tally.most = none if sure else hidden * met * most
+                tally.awaited, tally.walked = (none, none) if sure else (K * each, tally.T)
             yield tally
 
 
 class Sums:
     """Of some campaigns, by pair: [draws, pairs], or [draws]."""
 
-    def __init__(self, mean: Floats, variance: Floats, draws: int) -> None:
-        self.mean, self.variance = mean, variance
+    def __init__(self, mean: Floats, variance: Floats, keeper: Anytime | None, draws: int) -> None:
+        self.mean, self.variance, self.keeper = mean, variance, keeper
         self.T, self.total, self.W, self.w, self.guess = (np.zeros((draws, mean.size)) for _ in range(5))
-        self.gained, self.noise = np.zeros(draws), np.zeros(draws)
+        self.gained, self.noise, self.hides = np.zeros(draws), np.zeros(draws), 0.0
+        if keeper is not None:
+            c, usual, scale, span = (np.tile(part, draws) for part in keeper.numbers[:4])
+            self.steering = Steering(c, usual, scale, span, keeper.numbers.cap)
 
-    def weigh(self, keeper: Anytime, episodes: float) -> None:
+    def weigh(self, episodes: float) -> None:
         """New weights, and new guesses of rewards."""
-        numbers, draws = keeper.numbers, len(self.T)
-        tiled = Steering(*(np.tile(part, draws) for part in numbers[:-1]), numbers.cap)
-        steer(float(episodes), self.T.ravel(), self.W.ravel(), tiled, self.w.ravel())
-        self.guess = (self.total + (keeper.floor + keeper.ceiling) / 2) / (self.T + 1.0)
+        if self.keeper is not None:
+            steer(episodes, self.T.ravel(), self.W.ravel(), self.steering, self.w.ravel())
+            self.guess = (self.total + (self.keeper.floor + self.keeper.ceiling) / 2) / (self.T + 1.0)
 
-    def squares(self, keeper: Anytime) -> Floats:
-        """w^2 scale^2, [S, A], the mean over the campaigns."""
-        mdp = keeper.stage.mdp
-        found: Floats = np.mean((self.w * keeper.numbers.scale) ** 2, axis=0)
-        return found.reshape(mdp.states, mdp.actions)
+    def lose(self, plays: list[Play], trials: float) -> None:
+        """So many trials are lost, and `plays` stand for them alike."""
+        if self.keeper is not None and plays:
+            squares = np.mean((self.w * self.keeper.numbers.scale) ** 2, axis=0).reshape(
+                plays[0].visits.shape
+            )
+            self.hides += trials * float(np.mean([self.keeper.loudest(play, squares) for play in plays]))
 
-    def add(self, T: Floats, keeper: Anytime | None, rng: np.random.Generator) -> None:
-        """Samples that bring the counts to T: normal sums."""
+    def add(self, T: Floats, rng: np.random.Generator) -> None:
+        """Samples that bring the counts to T; their sums are normal."""
         more = T - self.T
         sums = more * self.mean + np.sqrt(more * self.variance) * rng.standard_normal(T.shape)
         self.T, self.total = T, self.total + sums
-        if keeper is not None:
-            spread = self.variance + (self.mean - self.guess) ** 2 if keeper.bounded else keeper.numbers.scale**2
+        if self.keeper is not None:
+            spread = self.keeper.numbers.scale**2
+            if self.keeper.bounded:
+                spread = self.variance + (self.mean - self.guess) ** 2
             self.W += self.w * more
             self.gained += np.sum(self.w * sums, axis=1)
             self.noise += np.sum(self.w**2 * more * spread, axis=1)

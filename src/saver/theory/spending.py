@@ -81,6 +81,7 @@ class Spending:
     ) -> None:
         self.problem, self.stage, self.play = problem, stage, stage.play(policy)
         self.earned, self.same, self.feedback = self.play.value(mean), self._same(), feedback
+        self._courses: dict[int, list[tuple[float, float, float]]] = {}
         self.grid = np.unique(np.round(np.geomspace(1, MANY, POINTS)))
         ledger, d = self._ledger(episodes), visits(problem.mdp, policy)
         boxes = [self._box(ledger, n - 1.0, d, mean) for n in self.grid]
@@ -167,6 +168,11 @@ class Spending:
 
     def course(self, K: int) -> list[tuple[float, float, float]]:
         """How many are spent by when, of K: (asked, of the baseline, of the earner), from the first on."""
+        if K not in self._courses:
+            self._courses[K] = self._course(K)
+        return self._courses[K]
+
+    def _course(self, K: int) -> list[tuple[float, float, float]]:
         ledger, worst, earner = self._ledger(K), 0.0, 0.0
         past = [(0.0, 0.0, 0.0)]
         for k in self._looks(K):

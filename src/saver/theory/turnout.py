@@ -1,8 +1,9 @@
 """How often each pair will have been visited, by when: drawn in bulk, many campaigns at a time.
 
-Episodes of the baseline, of the exploration and of what earns most come as predicted (`Spending.course`); the
-others are designed. Where actions are drawn, or paths are random, the visits of m episodes are about binomial.
-A tracker splits the visits of a state in the design's proportions, once every pair that has weight has one.
+Episodes of the baseline, of the exploration and of what earns most come as predicted (`Spending.course`);
+the others are designed. Where actions are drawn, or paths are random, the visits of m episodes are about
+binomial. A tracker splits the visits of a state in the design's proportions, once every pair that has weight
+has one.
 """
 
 from __future__ import annotations
