@@ -3,9 +3,9 @@
 `bounded` is the share of campaigns with a bounded interval, `covered` the share whose interval holds the
 target's value. `declared` is the share of the width that the declaration adds: the ranges of pairs never
 seen, and, where rewards are bounded, the two rewards added at each end (against the same campaigns with
-nothing declared). The verdict is by exact binomial tests at .001 over all cells together: `low` if covered is
-below .94, `high` if it is above .97 where the declaration adds less than a tenth. Importance weights are
-reported, not judged.
+nothing declared, whose coverage is in `bare`, of the intervals that are bounded). The verdict is by exact
+binomial tests at .001 over all cells together: `low` if covered is below .94, `high` if it is above .97 where
+the declaration adds less than a tenth. Importance weights are reported, not judged.
 
 Campaigns are 2,000 a cell; 400 where an exact design meets random paths (gridworld, lake), 200 on the taxi.
 The last worlds have other rewards than the scenario of their name: coins (means .5), rare coins (.02), heavy
@@ -63,7 +63,7 @@ def with_rewards(name: str, kind: str) -> Scenario:
     return Scenario(f"{name}, {kind}", world, problem, made.episodes)
 
 
-WORLDS = {
+WORLDS: dict[str, Callable[[], Scenario]] = {
     "bandit, coins": partial(with_rewards, "bandit", "coins"),
     "tree, coins": partial(with_rewards, "tree", "coins"),
     "bandit, rare coins": partial(with_rewards, "bandit", "rare coins"),
@@ -92,22 +92,23 @@ def cells() -> Iterator[tuple[str, str, int, int]]:
 MAKE: dict[str, Callable[[], Scenario]] = {**SCENARIOS, **WORLDS}
 
 
-def measured(name: str, collector: str, K: int, runs: int) -> tuple[int, float, float]:
-    """Intervals that hold, the share that is bounded, the share of the width that the declaration adds."""
+def measured(name: str, collector: str, K: int, runs: int) -> tuple[int, float, float, str]:
+    """Intervals that hold, and what the columns `bounded`, `declared` and `bare` say."""
     made = MAKE[name]()
     found = simulate(made, collector, episodes=K, runs=runs, seed=19, checkpoints=[])
     low, high = (ends[:, -1] for ends in found.interval())
     inside, bounded = (low <= found.true_value) & (found.true_value <= high), np.isfinite(high - low)
     width = np.mean((high - low)[bounded])
-    adds = np.mean((found.below + found.above)[bounded, -1]) / width
+    adds, bare = np.mean((found.below + found.above)[bounded, -1]) / width, ""
     if isinstance(made.problem.reward, Bounded):
-        bare = dataclasses.replace(made, problem=dataclasses.replace(made.problem, reward=None))
-        ends = simulate(bare, collector, episodes=K, runs=runs, seed=19, checkpoints=[]).interval()
-        without = (ends[1] - ends[0])[:, -1]
-        both = np.isfinite(without) & bounded
+        silent = dataclasses.replace(made, problem=dataclasses.replace(made.problem, reward=None))
+        ends = simulate(silent, collector, episodes=K, runs=runs, seed=19, checkpoints=[]).interval()
+        least, most = (end[:, -1] for end in ends)
+        both = np.isfinite(most - least) & bounded
         if both.any():
-            adds = max(adds, 1.0 - np.mean(without[both]) / np.mean((high - low)[both]))
-    return int(inside.sum()), float(bounded.mean()), float(adds)
+            adds = max(adds, 1.0 - np.mean((most - least)[both]) / np.mean((high - low)[both]))
+            bare = f"{np.mean(((least <= found.true_value) & (found.true_value <= most))[both]):.3f}"
+    return int(inside.sum()), float(bounded.mean()), float(adds), bare
 
 
 def verdict(inside: int, runs: int, adds: float, judged: bool, tests: int) -> str:
@@ -123,10 +124,9 @@ def verdict(inside: int, runs: int, adds: float, judged: bool, tests: int) -> st
 def table() -> Table:
     found = [(cell, measured(*cell)) for cell in cells()]
     judged = [COLLECTORS[cell[1]].estimate != "importance" for cell, _ in found]
-    rows: list[list[Any]] = [
-        [name, collector, K, runs, bounded, f"{inside / runs:.3f}", f"{adds:.2f}",
-         verdict(inside, runs, adds, judge, sum(judged))]
-        for ((name, collector, K, runs), (inside, bounded, adds)), judge in zip(found, judged, strict=True)
-    ]  # fmt: skip
-    columns = ("scenario", "collector", "K", "campaigns", "bounded", "covered", "declared", "verdict")
+    rows: list[list[Any]] = []
+    for ((name, collector, K, runs), (inside, bounded, adds, bare)), judge in zip(found, judged, strict=True):
+        said = verdict(inside, runs, adds, judge, sum(judged))
+        rows.append([name, collector, K, runs, bounded, f"{inside / runs:.3f}", f"{adds:.2f}", bare, said])
+    columns = ("scenario", "collector", "K", "campaigns", "bounded", "covered", "declared", "bare", "verdict")
     return Table("coverage", __doc__ or "", columns, rows)

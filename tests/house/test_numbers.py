@@ -17,6 +17,10 @@ pytestmark = pytest.mark.slow
 SCALES = [1e-12, 1e-6, 1.0, 1e6, 1e12]
 
 
+def in_units(unit, promise):
+    return saver.SubGaussian(unit * promise.scale, unit * promise.floor, unit * promise.ceiling)
+
+
 def rescaled(scenario, reward=1.0, constraint=1.0):
     """The same question in other units."""
     world, problem = scenario.world, scenario.problem
@@ -25,13 +29,11 @@ def rescaled(scenario, reward=1.0, constraint=1.0):
         saver.Gaussian(reward * world.reward.mean, reward**2 * world.reward.variance),
         saver.Gaussian(constraint * world.constraint.mean, constraint**2 * world.constraint.variance),
     )
-    promise = problem.constraint
     asked = replace(
         problem,
         baseline_value=constraint * problem.baseline_value,
-        constraint=saver.SubGaussian(
-            constraint * promise.scale, constraint * promise.floor, constraint * promise.ceiling
-        ),
+        constraint=in_units(constraint, problem.constraint),
+        reward=in_units(reward, problem.reward),
         reward_scale=reward * problem.reward_scale,
     )
     return saver.Scenario(scenario.name, made, asked, scenario.episodes)

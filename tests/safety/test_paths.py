@@ -133,3 +133,26 @@ def test_equal_corners_and_many_pairs():
         upper = lower + rng.random(n)
         D = float(T @ lower + rng.random() * (T @ (upper - lower)))
         assert path_bound(D, W, T, lower, upper) == pytest.approx(by_theta(D, W, T, lower, upper))
+
+
+def test_where_pairs_are_met_about_once_noise_and_paths_together_say_more():
+    """400 states to start from, 40 met once: the box says nothing of the others, the sum of X does."""
+    mdp = Mdp.from_edges([], 400, 2, 1, start=np.full(400, 1 / 400))
+    asked = Problem(
+        mdp, np.full((400, 2), 0.5), np.eye(2)[[0] * 400], alpha=0.5, baseline_value=0.9,
+        constraint=SubGaussian(0.01),
+    )  # fmt: skip
+    play, ledger = Stage(mdp).play(np.eye(2)[[1] * 400]), Kept(asked, 1000)
+    for number in range(1, 41):
+        ledger.ask(number, play)
+        ledger.tell(number, play, observed([number - 1], [1], [0.9]))
+    ends = ledger.ledger.ends(ledger.book)
+    alone = path_bound(
+        ledger.ledger.seen_worth(ledger.book.first), ledger.expected.ravel(), ledger.realised.ravel(),
+        *(end.ravel() for end in ends),
+    )  # fmt: skip
+    together = ledger.ledger.together(ledger.book.first, ())
+    found = ledger.ledger.worth(ledger.book.first, (), ends)
+    assert alone < 5.0
+    assert 15.0 < together < 36.0
+    assert found == together

@@ -213,15 +213,15 @@ class Campaign:
         (`Problem(reward=...)`), else in the limit of many episodes.
         """
         problem, sums = self.problem, self._state.sums
-        found = estimate(problem.mdp, problem.target, sums, self.collector.estimate, level, problem.reward)
+        kind = self.collector.estimate
+        found = estimate(problem.mdp, problem.target, sums, kind, level, problem.reward)
         checks.flag("anytime", anytime)
         if not anytime:
             return found
         keeper = self._setup.anytime
         if keeper is None:
             return found.stretched(float(stretched(sums.episodes, self.episodes, level)))
-        low, high, *halves = keeper.interval(self._state.books[REWARDS], level)
-        return found.within(low, high, dict(zip(("noise", "mismatch", "unseen"), halves, strict=True)))
+        return found.always(*keeper.interval(self._state.books[REWARDS], level))
 
     @property
     @reading

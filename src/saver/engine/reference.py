@@ -15,8 +15,19 @@ from saver.problem.seeds import child_seed
 from saver.problem.world import Scenario
 from saver.simulator import Feedback, Player, Truth, knowledge_of, rounds
 
-RECORDED = ("estimates", "stderr", "freedom", "below", "above", "budget", "ledger", "baseline_share",
-            "conditional_mse", "anytime_low", "anytime_high")  # fmt: skip
+RECORDED = (
+    "estimates",
+    "stderr",
+    "freedom",
+    "below",
+    "above",
+    "budget",
+    "ledger",
+    "baseline_share",
+    "conditional_mse",
+    "anytime_low",
+    "anytime_high",
+)
 
 
 class Returns(NamedTuple):

@@ -164,8 +164,19 @@ class Runs:
             raise SaverError("to_frame needs pandas: pip install 'saver-rl[frame]'") from None
         runs, points = self.estimates.shape
         columns = {"run": np.repeat(np.arange(runs), points), "episode": np.tile(self.checkpoints, runs)}
-        for name in ("estimates", "stderr", "freedom", "below", "above", "anytime_low", "anytime_high",
-                     "budget", "ledger", "baseline_share", "conditional_mse"):  # fmt: skip
+        for name in (
+            "estimates",
+            "stderr",
+            "freedom",
+            "below",
+            "above",
+            "anytime_low",
+            "anytime_high",
+            "budget",
+            "ledger",
+            "baseline_share",
+            "conditional_mse",
+        ):
             columns[name] = getattr(self, name).ravel()
         return pandas.DataFrame(columns)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -34,8 +34,6 @@ class Estimate:
         unseen: the pairs (state, action) that have weight and were never seen.
         reasons: why the interval is as wide as it is, one sentence each.
         holds: "at one time"; "at all times"; or "at all times, in the limit" of many episodes.
-        because: the half-length of the interval by cause: "noise"; "unseen" pairs; at all times also
-            "mismatch", where samples were taken in other proportions than their weights were made for.
     """
 
     value: float
@@ -48,18 +46,23 @@ class Estimate:
     unseen: tuple[tuple[int, int], ...] = ()
     reasons: tuple[str, ...] = ()
     holds: str = ONCE
-    because: dict[str, float] = field(default_factory=dict)
 
     def stretched(self, factor: float) -> Estimate:
         """The same at all times, right in the limit: so many times as wide."""
         low, high = (self.value + factor * (end - self.value) for end in self.interval)
-        because = {name: factor * part for name, part in self.because.items()}
-        return replace(self, interval=(low, high), holds=IN_THE_LIMIT, because=because)
+        reasons = (*self.reasons, f"for all looks, in the limit: {factor:.3g} times as wide as for one")
+        return replace(self, interval=(low, high), holds=IN_THE_LIMIT, reasons=reasons)
 
-    def within(self, low: float, high: float, because: dict[str, float]) -> Estimate:
-        """The same with an interval that holds at all times; the value is moved into it if it must be."""
+    def always(self, low: float, high: float, noise: float, mismatch: float, unseen: float) -> Estimate:
+        """The same with an interval for all times, in which the value is moved if it is not."""
+        halves = {
+            "noise, at all times": noise,
+            "plan mismatch, left to what is known of each pair": mismatch,
+            "pairs never seen, by their declared ranges": unseen,
+        }
+        reasons = tuple(f"{why}: {half:.3g} to either side" for why, half in halves.items() if half > 0.0)
         value = min(max(self.value, low), high)
-        return replace(self, value=value, interval=(low, high), holds=ALWAYS, because=because)
+        return replace(self, value=value, interval=(low, high), holds=ALWAYS, reasons=reasons)
 
 
 class Missing(NamedTuple):

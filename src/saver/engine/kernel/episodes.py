@@ -167,8 +167,8 @@ def play_all(
         run.now.done = NOTHING
         row = Out(
             out.checkpoints, out.estimates[i], out.stderr[i], out.freedom[i], out.below[i], out.above[i],
-            out.budget[i], out.ledger[i], out.baseline_share[i], out.conditional_mse[i],
-            out.anytime_low[i], out.anytime_high[i],
+            out.budget[i], out.ledger[i], out.baseline_share[i], out.conditional_mse[i], out.anytime_low[i],
+            out.anytime_high[i],
         )  # fmt: skip
         if advance(scene, rules, sheets, run, row, acting[i], world[i], rules.episodes) != FINISHED:
             return i
