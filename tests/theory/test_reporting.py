@@ -39,8 +39,8 @@ def test_without_a_promise_the_anytime_interval_is_stretched():
 
 
 def test_a_pair_that_stays_unseen_leaves_no_bound_without_a_promise():
-    # Drawn with probability .002 in each of 500 episodes an action is seen with probability 1 - 1/e; the share
-    # among 100 draws is within .2 of that with probability above .9999.
+    # Drawn with probability .002 in each of 500 episodes an action is seen with probability 1 - 1/e; the
+    # share among 100 draws is within .2 of that with probability above .9999.
     made = promising(bandit_of([0.998, 0.002], [1.0, 1.0], [0.5, 0.5]), None)
     found = saver.diagnose(made, 500)
     assert found.ways["on-policy"].bounded == pytest.approx(1.0 - math.exp(-1.0), abs=0.2)
@@ -63,9 +63,8 @@ def test_with_a_promise_an_unseen_pair_adds_its_range():
 
 def turnout_of(**changes):
     nothing = np.zeros((1, 3))
-    usual = {"others": (), "design": np.array([[0.8, 0.2, 0.0]]), "explore": 0, "exploration": nothing,
-             "tracked": True, "sure": True, "weighted": np.array([[True, True, True]]), "told": 1.0}  # fmt: skip
-    return Turnout(**{**usual, **changes})
+    design, weighted = np.array([[0.8, 0.2, 0.0]]), np.array([[True, True, True]])
+    return Turnout((), design, 0, nothing, True, True, weighted, 1.0)._replace(**changes)
 
 
 def visits_after(n, **changes):
