@@ -8,6 +8,7 @@ import anytime
 import coverage_table
 import engine
 import exact
+import foreseen
 import losses_audit
 import numbers_table
 import planning
@@ -23,7 +24,11 @@ BENCHMARKS = {
     "anytime": anytime.table,
 }
 NUMBERS = {"numbers": numbers_table.table, "planning": planning.table}
-LONG = {"losses-audit": losses_audit.table, "coverage": coverage_table.table}  # an hour or two
+LONG = {
+    "losses-audit": losses_audit.table,
+    "foreseen": foreseen.table,
+    "coverage": coverage_table.table,
+}  # an hour or two
 
 
 def main() -> None:

@@ -185,10 +185,10 @@ class Anytime:
         entry = book.lines[number] = Entry(version)
         if self.hostile:
             squares = ((book.versions[version].w * self.numbers.scale) ** 2).reshape(play.visits.shape)
-            entry.most = self._most(play, squares)
+            entry.most = self.loudest(play, squares)
         self.resume(book, number, play)
 
-    def _most(self, play: Play, squares: Floats) -> float:
+    def loudest(self, play: Play, squares: Floats) -> float:
         """The largest sum of these along any way that a trial can go."""
         if play.sure:
             return float(np.sum(play.visits * squares))
@@ -300,15 +300,16 @@ class Anytime:
     def interval(self, book: RewardBook, level: float) -> Sides:
         """At this level, at all times at once."""
         numbers = self.bands(level)
-        found = self._sides(book.first, numbers, level)
+        found = self.sides(book.first, numbers, level)
         if any(entry.status != OUT for entry in book.lines.values()):
-            other = self._sides(self.told(book, hiding=True), numbers, level)
+            other = self.sides(self.told(book, hiding=True), numbers, level)
             low, high = max(found.low, other.low), min(found.high, other.high)
             narrower = min(found, other, key=lambda one: one.high - one.low)
             return narrower._replace(low=low, high=high)
         return found
 
-    def _sides(self, tally: RewardTally, numbers: Bands, level: float) -> Sides:
+    def sides(self, tally: RewardTally, numbers: Bands, level: float) -> Sides:
+        """From these sums alone."""
         c, hidden = self.numbers.c, self._hidden(tally, numbers)
         lower, upper = np.empty(len(c)), np.empty(len(c))
         reward_ends(

@@ -21,7 +21,7 @@ from saver.theory.hardness import Hardness, hardness
 from saver.theory.nodewise import Nodewise, Number, Undefined, closed_design, nodewise, per_state
 from saver.theory.prediction import Forecast, Way
 from saver.theory.tractability import Tractability, tractability
-from saver.theory.verdict import Verdict, judge, remarks, toll, unattainable
+from saver.theory.verdict import Verdict, judge, remarks, reported, toll, unattainable
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class Diagnosis:
         return report(self, min(width, 110))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, fit for JSON: None stands for NaN, {"not defined, because": ...} for `Undefined`."""
+        """Plain data, fit for JSON: None for what is not finite, {"not defined, because": ...} for others."""
         plain: dict[str, Any] = _plain(self)
         return plain
 
@@ -127,7 +127,7 @@ def diagnose(
         verdict = unattainable(safe)
     else:
         verdict = judge(problem, K, stderr, ways, (free, safe), forecast.cost, feedback)
-        verdict = replace(verdict, feedback=toll(ways, at_once, feedback))
+        verdict = replace(verdict, feedback=toll(ways, at_once, feedback), interval=reported(ways))
     return Diagnosis(
         scenario=scenario.name,
         episodes=K,
@@ -181,7 +181,7 @@ def _ways(
     }
     if not isinstance(safe, Undefined):
         ways["safe-on-policy"] = forecast.way(problem.target, goal, safe=True, drawn=True)
-        ways["paper"] = forecast.way(design, goal, safe=True)
+        ways["paper"] = forecast.way(design, goal, safe=True, explores=True)
         ways["exact"] = forecast.way(safe.policy, goal, safe=True, earns=True)
     return ways, wanted
 

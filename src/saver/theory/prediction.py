@@ -16,7 +16,9 @@ from saver.safety.plays import Stage
 from saver.safety.policies import Policy
 from saver.theory.delivery import AT_ONCE, Delivery
 from saver.theory.nodewise import Number, Undefined
+from saver.theory.reporting import Report, Reporting
 from saver.theory.spending import MANY, Spending
+from saver.theory.turnout import Part, Turnout
 
 SLACK = 1e-5  # relative, of a standard error that is reached
 PARTS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)  # of the richest policy, beside a design
@@ -37,6 +39,10 @@ class Way:
         certificate: baseline episodes that the certificate takes at that budget, beyond the share above; what
             goes where the baseline goes counts as such.
         episodes: what it needs for the standard error asked for.
+        half_width: half the length of the interval at level .95 at that budget, at one time.
+        anytime_half_width: the same of the interval at all times.
+        bounded: how likely both are bounded. They are where rewards are declared; elsewhere if every pair
+            that the target needs was seen, and half-widths are means over such campaigns.
     """
 
     safe: bool
@@ -46,6 +52,9 @@ class Way:
     at_budget: Number
     certificate: int
     episodes: Number
+    half_width: float
+    anytime_half_width: float
+    bounded: float
 
 
 def behaviour(stage: Stage, flow: Floats) -> Floats:
@@ -71,13 +80,22 @@ class Forecast:
         self.missed = self.c * (average - np.array(world.reward.mean))
         self.stage = Stage(problem.mdp)
         self.baseline = visits(problem.mdp, problem.baseline)
+        self.reporting = Reporting(scenario, episodes, self.stage, feedback)
         self._mixed: dict[bytes, tuple[Floats, Spending]] = {}
+        self._reports: dict[tuple[bytes, bool, bool, bool, bool], Report] = {}
 
     def way(
-        self, policy: Floats, stderr: float | None, *, safe: bool, drawn: bool = False, earns: bool = False
+        self,
+        policy: Floats,
+        stderr: float | None,
+        *,
+        safe: bool,
+        drawn: bool = False,
+        earns: bool = False,
+        explores: bool = False,
     ) -> Way:
         """One way; `drawn` if its actions are drawn at random and not tracked, `earns` if it falls back to
-        what surely earns most.
+        what surely earns most, `explores` if it plays at random for sqrt(K) episodes first.
         """
         K, share, spending = self.episodes, 0.0, None
         d, earned = visits(self.problem.mdp, policy), self.stage.play(policy).value(self.mean)
@@ -87,6 +105,9 @@ class Forecast:
             if earns and not self.feedback.complete:
                 d, spending = self._paced(policy, d, spending)
         spent = spending.episodes(K).baseline if spending else 0.0
+        key = policy.tobytes(), safe, drawn, earns, explores
+        if key not in self._reports:
+            self._reports[key] = self._report(policy, d, spending, drawn, explores)
         way = Way(
             safe,
             earned,
@@ -95,8 +116,31 @@ class Forecast:
             self._error(d, K, spending, drawn),
             math.ceil(max(0.0, spent - share * K) - 1e-6),
             Undefined("no standard error was asked for"),
+            *self._reports[key],
         )
         return way if stderr is None else replace(way, episodes=self._needed(d, spending, drawn, stderr))
+
+    def _report(
+        self, policy: Floats, d: Floats, spending: Spending | None, drawn: bool, explores: bool
+    ) -> Report:
+        """What will be reported."""
+        mdp, play = self.problem.mdp, self.stage.play(policy)
+        others: tuple[Part, ...] = ()
+        if spending is not None:
+            asked, baseline, earner = np.transpose(spending.course(self.episodes))
+            others = (Part(asked, baseline, self.baseline), Part(asked, earner, spending.richest))
+            play = spending.play
+        turnout = Turnout(
+            others,
+            d,
+            math.isqrt(self.episodes) if explores else 0,
+            visits(mdp, mdp.uniform),
+            tracked=not drawn,
+            sure=self.stage.deterministic and not drawn,
+            weighted=self.c != 0.0,
+            told=self.feedback.told,
+        )
+        return self.reporting.report(turnout, play)
 
     def _spending(self, policy: Floats, drawn: bool, earns: bool) -> Spending:
         return Spending(

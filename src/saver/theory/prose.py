@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from saver.theory.diagnosis import Diagnosis
 
 STATES = 20  # shown one by one up to this number
-WAYS = ("K * MSE", "at budget", "baseline", "certificate", "episodes", "safe")  # columns of the ways
-SIZES = (10, 11, 10, 13, 12)
+WAYS = ("K * MSE", "at budget", "interval", "anytime", "baseline", "certificate", "episodes", "safe")
+SIZES = (10, 11, 10, 9, 10, 13, 12)
 
 
 def report(d: Diagnosis, width: int) -> str:
@@ -25,7 +25,7 @@ def report(d: Diagnosis, width: int) -> str:
         f"{d.scenario}: {d.episodes} episodes, n = {d.samples} samples",
         "",
         f"{d.verdict.word.upper()}: {d.verdict.because}.",
-        *[f"  {text}" for text in (d.verdict.feedback,) if text],
+        *[f"  {text}" for text in (d.verdict.feedback, d.verdict.interval) if text],
         *[f"  change {remedy}" for remedy in d.verdict.remedies],
         *[f"  note: {note}" for note in d.notes],
         "",
@@ -48,8 +48,9 @@ def _wrapped(line: str, width: int) -> str:
 def _ways(d: Diagnosis, width: int) -> list[str]:
     cells = {
         name: (
-            _cell(way.limit), _cell(way.at_budget), f"{way.baseline_share:.1%}", f"{way.certificate:,}",
-            _whole(way.episodes), "yes" if way.safe else "no",
+            _cell(way.limit), _cell(way.at_budget), f"{way.half_width:.3g}", f"{way.anytime_half_width:.3g}",
+            f"{way.baseline_share:.1%}", f"{way.certificate:,}", _whole(way.episodes),
+            "yes" if way.safe else "no",
         )
         for name, way in d.ways.items()
     }  # fmt: skip
@@ -73,9 +74,15 @@ def _ways(d: Diagnosis, width: int) -> list[str]:
         f"Predicted in the long run and at this budget{goal}:",
         *rows,
         *sorted(missing),
+        *[
+            f"  {name}: in {1.0 - way.bounded:.0%} of campaigns there is no bounded interval"
+            for name, way in d.ways.items()
+            if way.bounded < 1.0
+        ],
         _line("price of safety", d.price),
         _line("relative gap of the safe limit", d.gap) + f", of the other {d.unconstrained_gap:.2g}",
-        "(paper: b_* and baseline episodes in turn; exact: the optimal safe design; baseline: the share of",
+        "(paper: b_* and baseline episodes in turn; exact: the optimal safe design; interval, anytime:",
+        " half the length at level .95 at this budget, at one time and at all times; baseline: the share of",
         " baseline episodes in the long run; certificate: how many more the certified ledger needs here)",
         *([] if d.feedback.complete else _at_once(d)),
     ]

@@ -81,6 +81,7 @@ class Spending:
     ) -> None:
         self.problem, self.stage, self.play = problem, stage, stage.play(policy)
         self.earned, self.same, self.feedback = self.play.value(mean), self._same(), feedback
+        self._courses: dict[int, list[tuple[float, float, float]]] = {}
         self.grid = np.unique(np.round(np.geomspace(1, MANY, POINTS)))
         ledger, d = self._ledger(episodes), visits(problem.mdp, policy)
         boxes = [self._box(ledger, n - 1.0, d, mean) for n in self.grid]
@@ -163,6 +164,15 @@ class Spending:
 
     def episodes(self, K: int) -> Spent:
         """Those spent among K; all if nothing else can be afforded."""
+        return Spent(*self.course(K)[-1][1:])
+
+    def course(self, K: int) -> list[tuple[float, float, float]]:
+        """How many are spent by when, of K: (asked, of the baseline, of the earner), from the first on."""
+        if K not in self._courses:
+            self._courses[K] = self._course(K)
+        return self._courses[K]
+
+    def _course(self, K: int) -> list[tuple[float, float, float]]:
         ledger, worst, earner = self._ledger(K), 0.0, 0.0
         past = [(0.0, 0.0, 0.0)]
         for k in self._looks(K):
@@ -172,8 +182,8 @@ class Spending:
                 worst = max(worst, first)
             else:
                 earner = max(earner, self._smallest(look, ledger, worst))
-            past.append((k, worst, earner))
-        return Spent(worst, earner)
+            past.append((float(k), worst, earner))
+        return past
 
     def _looks(self, K: int) -> Floats:
         """When to look."""

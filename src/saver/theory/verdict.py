@@ -30,12 +30,14 @@ class Verdict:
     """`word` is "free", "affordable" or "hopeless"; `because` says why, `remedies` what to change.
 
     `feedback` says what lost and late feedback costs; it is empty where everything comes back at once.
+    `interval` says what will be reported at this budget by the best safe way.
     """
 
     word: str
     because: str
     remedies: tuple[str, ...]
     feedback: str = ""
+    interval: str = ""
 
 
 def judge(
@@ -99,6 +101,21 @@ def toll(ways: dict[str, Way], at_once: dict[str, Way], feedback: Delivery) -> s
     return (
         f"feedback, {feedback}: that multiplies the error by {factor:.3g} ({name}){alone}, and takes "
         f"{found.certificate:,} baseline episodes instead of {at_once[name].certificate:,}"
+    )
+
+
+def reported(ways: dict[str, Way]) -> str:
+    """What interval the best safe way will report."""
+    name, way = _best(ways)
+    unseen = "because nothing is promised about rewards and a pair that the target needs stays unseen"
+    if not way.bounded:
+        return f"the interval will be unbounded ({name}), {unseen}"
+    text = (
+        f"the interval at level .95 will be about {way.half_width:.3g} to either side at one time, "
+        f"{way.anytime_half_width:.3g} at all times ({name})"
+    )
+    return (
+        text if way.bounded == 1.0 else f"{text}; in {1.0 - way.bounded:.0%} of campaigns unbounded, {unseen}"
     )
 
 
