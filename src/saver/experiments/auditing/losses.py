@@ -9,15 +9,16 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from saver._types import Floats
 from saver.collect import Campaign
 from saver.collect.collectors import find_collector
-from saver.experiments.auditing.asked import asked
-from saver.experiments.auditing.hostile import COINS, HOSTILE, grid, with_constraints
+from saver.estimate import Estimate
+from saver.estimate.interval import LEVEL
+from saver.experiments.auditing.asked import COINS, asked, grid, one_outcome, with_constraints
+from saver.experiments.auditing.hostile import HOSTILE
 from saver.experiments.work import named_seed
 from saver.problem import Bernoulli, Gaussian, Scenario, SubGaussian
 from saver.problem.seeds import child_seed
@@ -28,6 +29,8 @@ from saver.simulator import Feedback, Player, Truth, knowledge_of, rounds
 EPISODES = 300
 FEW = 50  # campaigns: so many do not need other processes
 LOW, HIGH = 0.05, 0.5  # deltas
+LOOK = 30  # trials between two looks at the interval at all times
+ONE = ", one outcome"  # worlds where whoever hides constraints hides rewards
 
 
 def noisy_bandit() -> Scenario:
@@ -104,7 +107,8 @@ class Case:
 
     def make(self) -> Scenario:
         """The world, with this delta."""
-        made = WORLDS[self.world]()
+        name = self.world.removesuffix(ONE)
+        made = WORLDS[name]() if name == self.world else one_outcome(WORLDS[name]())
         problem = dataclasses.replace(made.problem, delta=self.delta)
         return dataclasses.replace(made, problem=problem, episodes=EPISODES)
 
@@ -129,14 +133,33 @@ CASES = tuple(
     )
     for world, collector, delta in (
         (both, collectors[0], LOW),
-        (both, collectors[0], HIGH),
+        (both + ONE, collectors[0], HIGH),
         (then, collectors[1], delta),
     )
 )
 
 
-def campaign(case: Case, seed: np.random.SeedSequence) -> tuple[float, float, float]:
-    """The worst true budget, the least of true minus believed, and the share of baseline episodes."""
+class Ended(NamedTuple):
+    """Of one campaign, or of each of many, [runs].
+
+    Attributes:
+        worst: the worst true budget.
+        least: the least of true minus believed.
+        share: of baseline episodes.
+        ever: whether the interval at all times missed the truth at some look.
+        inside: whether the interval at one time holds it at the end; NaN where it is unbounded, and where
+            feedback may be lost by choice: then it promises nothing.
+    """
+
+    worst: Any
+    least: Any
+    share: Any
+    ever: Any
+    inside: Any
+
+
+def campaign(case: Case, seed: np.random.SeedSequence) -> Ended:
+    """One campaign."""
     made, manner = case.make(), MANNERS[case.manner]
     recipe = find_collector(case.collector)
     collecting = Campaign(
@@ -149,23 +172,33 @@ def campaign(case: Case, seed: np.random.SeedSequence) -> tuple[float, float, fl
         order=manner.order,
     )
     player, truth, least = Player(made.world, child_seed(seed, 1)), Truth(made), math.inf
+    ever = False
     for done in rounds(collecting, player, truth, manner.feedback, child_seed(seed, 2)):
         account = done.account
         least = min(least, account.budget - collecting.believed)
-    return account.worst, least, account.baseline / account.episodes
+        if done.trial.number % LOOK == 0 or account.episodes == EPISODES:
+            ever |= not _holds(collecting.estimate(LEVEL, anytime=True), truth.value)
+    found = collecting.estimate(LEVEL)
+    told = manner.losses == "random" and math.isfinite(found.interval[1] - found.interval[0])
+    inside = float(_holds(found, truth.value)) if told else math.nan
+    return Ended(account.worst, least, account.baseline / account.episodes, float(ever), inside)
 
 
-def some(case: Case, seed: int, numbers: range) -> list[tuple[float, float, float]]:
+def _holds(found: Estimate, value: float) -> bool:
+    return found.interval[0] <= value <= found.interval[1]
+
+
+def some(case: Case, seed: int, numbers: range) -> list[Ended]:
     """Campaigns by their numbers."""
     names = (case.manner, case.world, case.collector, f"{case.delta:g}")
     return [campaign(case, named_seed(seed, "losses", *names, str(r))) for r in numbers]
 
 
-def counted(case: Case, runs: int, seed: int, jobs: int = 1) -> Floats:
-    """`campaign` of each, [3, runs], the same for any number of processes."""
+def counted(case: Case, runs: int, seed: int, jobs: int = 1) -> Ended:
+    """`campaign` of each, the same for any number of processes."""
     if jobs == 1 or runs <= FEW:
-        return np.array(some(case, seed, range(runs))).T
+        return Ended(*np.array(some(case, seed, range(runs))).T)
     parts = [range(first, min(first + FEW, runs)) for first in range(0, runs, FEW)]
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
         found = pool.map(partial(some, case, seed), parts)
-        return np.array([row for part in found for row in part]).T
+        return Ended(*np.array([row for part in found for row in part]).T)
