@@ -15,26 +15,26 @@ CELLS = (
 )  # fmt: skip
 HEAD = f"""# Audit
 
-`broken` counts campaigns whose true budget was below 0 at any episode. `at most` is the one-sided 95 % bound
-of Clopper and Pearson on that frequency, to be compared with `delta`; `by chance` the probability of as many
-or more if each campaign broke with probability delta.
+`broken` counts campaigns whose true budget was below 0 at any episode. `at most` is the one-sided 95 %
+bound of Clopper and Pearson on that frequency, to be compared with `delta`; `by chance` the probability of
+as many or more if each campaign broke with probability delta.
 
 `covered` is the share of {LEVEL:.0%} intervals for one look that hold the true value, of those that are
-bounded at the end. `ever wrong` counts campaigns whose {LEVEL:.0%} interval at all times missed the true value
-at some look, of those looked at: about {LOOKS} times from episode {FIRST} on where something is declared about
-rewards, from {LATER} on where it is right in the limit only. Where feedback is lost or late there is a look every
-{LOOK} trials; the interval for one look promises nothing if somebody chooses what is lost, and is counted only
-where losses are at random and declared so.
+bounded at the end. `ever wrong` counts campaigns whose {LEVEL:.0%} interval at all times missed the true
+value at some look, of those looked at: about {LOOKS} times from episode {FIRST} on where something is
+declared about rewards, from {LATER} on where it is right in the limit only. Where feedback is lost or late
+there is a look every {LOOK} trials; the interval for one look promises nothing if somebody chooses what is
+lost, and is counted only where losses are at random and declared so.
 
-A group is `BROKEN` if chance does not explain how often the promise broke; it `MISSES at one time` if chance
-does not explain how few intervals hold, each with probability {HOLDS:g}; it `MISSES at all times` if chance does
-not explain how many campaigns were ever wrong, each with probability {MISSES:g}. Chance explains a count if one
-as bad or worse has a probability of at least {ERROR:g} over the number of all judgements, by the exact binomial
-distribution. With importance weights the interval for one look is reported, not judged. `too few`: even all
-campaigns of the group could not have shown a broken promise.
+A group is `BROKEN` if chance does not explain how often the promise broke; it `MISSES at one time` if
+chance does not explain how few intervals hold, each with probability {HOLDS:g}; it `MISSES at all times` if
+chance does not explain how many campaigns were ever wrong, each with probability {MISSES:g}. Chance
+explains a count if one as bad or worse has a probability of at least {ERROR:g} over the number of all
+judgements, by the exact binomial distribution. With importance weights the interval for one look is
+reported, not judged. `too few`: even all campaigns of the group could not have shown a broken promise.
 
-`bias` is the root mean square over worlds of the mean error in standard errors, about 1 where there is none;
-`baseline` the share of baseline episodes.
+`bias` is the root mean square over worlds of the mean error in standard errors, about 1 where there is
+none; `baseline` the share of baseline episodes.
 """
 
 
