@@ -6,8 +6,8 @@ one after some ask. Each has a probability of at most delta. `at most` is the on
 and Pearson on the frequency of either, `by chance` the probability of as many or more at risk delta. `ever
 wrong` counts campaigns whose 95 % interval at all times missed the truth at one of the looks, every 30 trials
 and at the end: a probability of at most .05. `covered` is the share of 95 % intervals for one look that hold
-at the end, where losses are at random and declared so; elsewhere they promise nothing. In worlds with "one
-outcome" the reward is the constraint: whoever hides the one hides the other. A group is BROKEN, or MISSES, if
+at the end, where losses are at random and declared so; elsewhere they promise nothing. In worlds with one
+outcome the reward is the constraint: whoever hides the one hides the other. A group is BROKEN, or MISSES, if
 its count is beyond chance: a probability below .001 over the number of judgements. `baseline` is the share of
 baseline episodes.
 """
@@ -24,7 +24,8 @@ from tables import Table
 from saver.engine.simulate import cores
 from saver.experiments.auditing.count import AUDITS
 from saver.experiments.auditing.judge import ERROR, HOLDS, MISSES, tail, upper_bound
-from saver.experiments.auditing.losses import CASES, EPISODES, MANNERS, Case, counted
+from saver.experiments.auditing.losses import counted
+from saver.experiments.auditing.manners import CASES, EPISODES, MANNERS, Case
 
 ROUNDING = 1e-9  # of the baseline's value
 JUDGED = 2 * len(CASES) + sum(MANNERS[case.manner].losses == "random" for case in CASES)

@@ -15,9 +15,10 @@ from saver.engine import simulate
 from saver.estimate.anytime import Anytime
 from saver.experiments.auditing import count, judged
 from saver.experiments.auditing.hostile import HOSTILE
-from saver.experiments.auditing.losses import Case, counted
+from saver.experiments.auditing.losses import counted
+from saver.experiments.auditing.manners import Case
 from saver.experiments.auditing.rewards import REWARDS
-from saver.experiments.auditing.worlds import Place
+from saver.experiments.auditing.worlds import SHAPES, Place
 from saver.experiments.tables import TABLES
 from saver.experiments.work import silent
 from saver.problem import Bounded, SubGaussian
@@ -52,3 +53,54 @@ def test_narrow_intervals_are_found(name, monkeypatch):
     wrong = group_of(name, "saver", 60)
     assert (wrong.bounded, wrong.misses, wrong.ever_misses) == (right.bounded, True, True)
     assert not wrong.violates
+
+
+def test_a_promised_scale_of_a_third_of_the_truth_is_found(monkeypatch):
+    made = REWARDS["rewards, normal, undeclared"]()
+    scale = np.sqrt(made.world.reward.variance)
+    for share, found in ((1.0, False), (1 / 3, True)):
+        problem = dataclasses.replace(made.problem, reward=SubGaussian(share * scale))
+        monkeypatch.setitem(HOSTILE, "mine", lambda asked=problem: dataclasses.replace(made, problem=asked))
+        group = group_of("mine", "saver", 60)
+        assert (group.ever_misses, group.broken) == (found, found)
+
+
+def test_the_command_ends_with_1_if_intervals_miss(tmp_path, monkeypatch, capsys):
+    none = dict.fromkeys(SHAPES, 0)
+    monkeypatch.setitem(count.AUDITS, "quick", count.Size(none, none, none, {"intractable": 30}, {}, 0))
+    for name, value in {"HOSTILE": (), "CASES": (), "PROMISING": ("saver", "sepec")}.items():
+        monkeypatch.setattr(count, name, value)
+    assert _run(["audit", "--out", str(tmp_path / "right")]) == 0
+    assert "No group misses with its intervals" in capsys.readouterr().out
+    monkeypatch.setattr(count, "simulate", narrowed(0.2))
+    assert _run(["audit", "--out", str(tmp_path / "wrong")]) == 1
+    assert "2 groups miss with their intervals beyond chance" in capsys.readouterr().out
+    lines = (tmp_path / "wrong" / "audit.md").read_text(encoding="utf-8").splitlines()
+    (saver_row,) = (line for line in lines if line.startswith("| scenarios | saver |"))
+    (sepec_row,) = (line for line in lines if line.startswith("| scenarios | sepec |"))
+    assert saver_row.endswith("MISSES at one time, MISSES at all times |")
+    assert sepec_row.endswith("| MISSES at all times |")  # importance weights are not judged at one time
+
+
+def test_with_nothing_declared_only_late_looks_at_long_campaigns_are_counted(monkeypatch):
+    """And none at importance weights, whose interval at one time is not judged either."""
+    made = REWARDS["rewards, normal, undeclared"]()
+    monkeypatch.setitem(HOSTILE, "mine", lambda: dataclasses.replace(made, episodes=499))
+    assert group_of("mine", "saver", 2).watched == 0
+    monkeypatch.setitem(HOSTILE, "mine", lambda: dataclasses.replace(made, episodes=500))
+    assert group_of("mine", "saver", 2).watched == 2
+    assert group_of("mine", "sepec", 2).watched == 0
+
+
+def test_the_worlds_about_rewards_are_of_all_kinds():
+    made = {name: make() for name, make in REWARDS.items()}
+    assert set(made) <= set(HOSTILE)
+    declared = {type(s.problem.reward) for s in made.values()}
+    assert declared == {Bounded, SubGaussian, type(None)}
+    assert {count.kind_of(s) for s in made.values()} == {"one way", "random"}
+    shared = [s for s in made.values() if s.world.outcome == "shared"]
+    assert len(shared) == 3
+    assert all(s.world.reward is s.world.constraint for s in shared)
+    assert all(s.episodes >= 1000 for s in made.values() if s.problem.reward is None)
+    rare = made["rewards, rare coins"].world.reward
+    assert np.average(rare.mean, weights=made["rewards, rare coins"].problem.target) == pytest.approx(0.019)

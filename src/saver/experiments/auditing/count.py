@@ -16,7 +16,8 @@ from saver.engine.runs import VIOLATED, Runs
 from saver.engine.simulate import cores
 from saver.estimate.interval import LEVEL
 from saver.experiments.auditing.hostile import HOSTILE
-from saver.experiments.auditing.losses import CASES, EPISODES, Case, counted
+from saver.experiments.auditing.losses import counted
+from saver.experiments.auditing.manners import CASES, EPISODES, Case
 from saver.experiments.auditing.worlds import SHAPES, Place, describe
 from saver.experiments.steps import Plan, Step
 from saver.experiments.work import Tick, named_seed

@@ -44,10 +44,10 @@ def _bandit(law: Law, episodes: int = EPISODES) -> Scenario:
     return with_rewards(made, law)
 
 
-def _rare_coins_on_paths() -> Scenario:
+def _coins_on_paths() -> Scenario:
     made, mean = grid(0.9, 0.1, horizon=3, alpha=0.35)
-    made = with_constraints(made, Gaussian(mean, 0.25), SubGaussian(0.5), episodes=500)
-    return with_rewards(made, Bernoulli(np.full(mean.shape, 0.02)))
+    made = with_constraints(made, Gaussian(mean, 0.25), SubGaussian(0.5), EPISODES)
+    return with_rewards(made, Bernoulli(np.full(mean.shape, 0.3)))
 
 
 def _rarely_1() -> Scenario:
@@ -59,8 +59,8 @@ def _rarely_1() -> Scenario:
 
 
 def _one_outcome_heavy() -> Scenario:
-    law = powers([[1.0, 1.5, 0.3, 0.1]], -2.0, 3.0)
-    return one_outcome(asked(bandit_model(4), law, Bounded(-2.0, 3.0), alpha=0.25, episodes=EPISODES))
+    law = powers([[2.0, 3.0, 0.5, 0.2]], -2.0, 3.0)
+    return one_outcome(asked(bandit_model(4), law, Bounded(-2.0, 3.0), alpha=0.4, episodes=EPISODES))
 
 
 def _one_outcome_on_a_tree() -> Scenario:
@@ -78,7 +78,7 @@ _NORMAL = Gaussian([[0.5, 0.9, 0.0, 1.0]], [[0.01, 0.04, 4.0, 1.0]])
 REWARDS: dict[str, Callable[[], Scenario]] = {
     "rewards, coins": lambda: declaring(_bandit(Bernoulli([[0.5, 0.7, 0.4, 0.6]])), SubGaussian(0.5)),
     "rewards, rare coins": partial(_bandit, Bernoulli([[0.02, 0.02, 0.01, 0.03]])),
-    "rewards, rare coins on paths": _rare_coins_on_paths,
+    "rewards, coins on paths": _coins_on_paths,
     "rewards, rarely 1": _rarely_1,
     "rewards, heavy tails": partial(_bandit, powers([[1.0, 0.3, 0.1, 0.05]], -2.0, 3.0)),
     "rewards, heavy outcome": _one_outcome_heavy,
