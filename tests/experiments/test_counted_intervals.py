@@ -9,14 +9,12 @@ import dataclasses
 import numpy as np
 import pytest
 
-import saver
 from saver.cli.main import _run
 from saver.engine import simulate
 from saver.estimate.anytime import Anytime
 from saver.experiments.auditing import count, judged
 from saver.experiments.auditing.hostile import HOSTILE
-from saver.experiments.auditing.losses import counted
-from saver.experiments.auditing.manners import Case
+from saver.experiments.auditing.manners import CASES, MANNERS
 from saver.experiments.auditing.rewards import REWARDS
 from saver.experiments.auditing.worlds import SHAPES, Place
 from saver.experiments.tables import TABLES
@@ -104,3 +102,53 @@ def test_the_worlds_about_rewards_are_of_all_kinds():
     assert all(s.episodes >= 1000 for s in made.values() if s.problem.reward is None)
     rare = made["rewards, rare coins"].world.reward
     assert np.average(rare.mean, weights=made["rewards, rare coins"].problem.target) == pytest.approx(0.019)
+
+
+class Trusting(Anytime):
+    """Takes what was told for all that happened."""
+
+    def __init__(self, terms):
+        super().__init__(terms._replace(losses="random"))
+
+
+class Narrow(Anytime):
+    """A fifth of the interval, about its middle."""
+
+    def interval(self, book, level):
+        found = super().interval(book, level)
+        middle, half = (found.low + found.high) / 2, (found.high - found.low) / 10
+        return found._replace(low=middle - half, high=middle + half)
+
+
+WRONG = [
+    ("5 % lost, lowest outcomes", "arms", Trusting),
+    ("30 % lost, lowest outcomes", "coins", Trusting),
+    ("5 % lost, lowest sums", "arms", Trusting),
+    ("30 % lost, lowest sums", "arms", Trusting),
+    ("30 out, best first", "arms", Trusting),
+    ("100 out, best first", "coins", Trusting),
+    ("three stragglers", "arms", Narrow),
+    ("half cut off at their best", "steps", Trusting),
+    ("held back, then 10 % lost", "arms", Narrow),
+    ("cancelled against the sum", "arms", Narrow),
+    ("5 % lost at random", "coins", Narrow),
+    ("30 % lost at random", "steps", Narrow),
+    ("100 out, in order", "steps", Narrow),
+    ("30 % lost, declared random", "steps", Narrow),
+]
+
+
+@pytest.mark.parametrize(("manner", "world", "wrong"), WRONG)
+def test_an_interval_that_does_not_see_a_manner_is_found(manner, world, wrong, monkeypatch):
+    (case,) = (case for case in CASES if (case.manner, case.world) == (manner, f"one outcome, {world}"))
+
+    def group(keeper):
+        monkeypatch.setattr("saver.collect.setup.Anytime", keeper)
+        (row,) = count.loss_rows(case, 10, 1, 1, silent)
+        return judged([dict(zip(TABLES["audit"].columns, row, strict=True))])[0]
+
+    found = group(wrong)
+    assert (found.watched, found.ever_misses, found.violates) == (10, True, False)
+    found = group(Anytime)
+    assert (found.watched, found.ever) == (10, 0)
+    assert found.bounded == (10 if MANNERS[manner].losses == "random" else 0)

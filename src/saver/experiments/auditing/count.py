@@ -25,6 +25,7 @@ from saver.problem import Problem, Scenario
 from saver.safety import Stage
 
 LOOKS, FIRST, LATER = 150, 50, 500  # at the interval at all times; LATER is where it is right in the limit
+FEWER = 10  # episodes between looks, if campaigns are short
 PROMISING = tuple(name for name, recipe in COLLECTORS.items() if recipe.promises)
 VARIANTS = {
     "saver, earner": replace(COLLECTORS["saver"], fallback="earner"),
@@ -131,7 +132,8 @@ def world_rows(
 ) -> Iterator[tuple[Any, ...]]:
     """A row for each collector: how often it broke its promise and missed with its intervals, by how much."""
     scenario = place.make()
-    looks = np.unique(np.geomspace(min(FIRST, scenario.episodes), scenario.episodes, LOOKS).astype(int))
+    K = scenario.episodes
+    looks = np.unique(np.geomspace(min(FIRST, K), K, min(LOOKS, K // FEWER)).astype(int))
     for name, count in counts.items():
         found = simulate(
             scenario,

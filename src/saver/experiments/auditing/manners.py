@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
+import numpy as np
+
 from saver.experiments.auditing.asked import COINS, Promise, asked, grid, one_outcome, with_constraints
 from saver.experiments.auditing.hostile import HOSTILE
 from saver.problem import Bernoulli, Gaussian, Law, Mdp, Scenario, SubGaussian
@@ -62,9 +64,9 @@ def shown_coins() -> Scenario:
 
 
 def shown_steps() -> Scenario:
-    """Three steps of coins."""
-    mdp = tree_model(3)
-    return shown(mdp, Bernoulli([[0.5, 0.5]] * mdp.states), COINS, [0.1, 0.9])
+    """Ten noisy steps, to and fro between two states: a sum that has wandered far, if it is cut off there."""
+    mdp = Mdp(np.full((2, 2, 2), 0.5), horizon=10)
+    return shown(mdp, Gaussian([[0.1, 0.1]] * 2, 0.25), SubGaussian(0.5), [0.5, 0.5])
 
 
 ONE_OUTCOME: dict[str, Callable[[], Scenario]] = {

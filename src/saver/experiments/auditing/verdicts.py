@@ -21,7 +21,7 @@ as many or more if each campaign broke with probability delta.
 
 `covered` is the share of {LEVEL:.0%} intervals for one look that hold the true value, of those that are
 bounded at the end. `ever wrong` counts campaigns whose {LEVEL:.0%} interval at all times missed the true
-value at some look, of those looked at: about {LOOKS} times from episode {FIRST} on where something is
+value at some look, of those looked at: up to {LOOKS} times from episode {FIRST} on where something is
 declared about rewards, from {LATER} on where it is right in the limit only. Where feedback is lost or late
 there is a look every {LOOK} trials; the interval for one look promises nothing if somebody chooses what is
 lost, and is counted only where losses are at random and declared so.
