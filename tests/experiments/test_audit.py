@@ -8,7 +8,7 @@ import pytest
 
 import saver
 from saver.cli.main import _run
-from saver.experiments.auditing import count, judge, judged, losses, summary
+from saver.experiments.auditing import CELLS, cells, count, judge, judged, losses, summary
 from saver.experiments.auditing.worlds import DELTAS, LAWS, SHAPES, random_world
 
 pytestmark = pytest.mark.slow
@@ -25,7 +25,8 @@ TINY = count.Size(
 
 
 def row(group, collector, delta, runs, violations, **other):
-    given = {"bounded": 0, "covered": 0, "bias": math.nan, "bias_se": math.nan, "baseline_share": 0.5}
+    given = {"bounded": 0, "covered": 0, "watched": 0, "ever": 0, "estimate": "certainty"}
+    given |= {"bias": math.nan, "bias_se": math.nan, "baseline_share": 0.5}
     cells = {"group": group, "collector": collector, "delta": delta, "runs": runs, "violations": violations}
     return {**cells, **given, **other}
 
@@ -48,6 +49,7 @@ def test_a_group_is_broken_only_beyond_chance():
     ]
     fine, bad = judged(rows)
     assert (fine.worlds, fine.runs, fine.violations, fine.broken) == (2, 200, 11, False)
+    assert bad.violates
     assert bad.broken
     assert bad.chance == pytest.approx(judge.tail(200, 40, 0.05))
     assert "1 groups break their promise beyond chance" in summary([fine, bad])
@@ -63,6 +65,46 @@ def test_coverage_and_bias_are_put_together():
     assert found.covered == pytest.approx(36 / 38)
     assert found.bias == pytest.approx(math.sqrt((9 + 16) / 2))
     assert found.baseline == pytest.approx((0.5 * 10 + 0.1 * 30) / 40)
+
+
+def test_intervals_are_judged_beside_the_promise_by_hand():
+    """All judgements share .001: here 2, so each has .0005, until a third makes it .00033."""
+    # none of 3 holds: .06^3 = .000216; 3 of 4 were ever wrong: 4 * .05^3 * .95 + .05^4 = .000481
+    once = row("once", "saver", 0.05, 3, 0, bounded=3, covered=0)
+    ever = row("ever", "saver", 0.05, 4, 0, watched=4, ever=3)
+    (found,) = judged([once])
+    assert (found.misses, found.ever_misses, found.violates, found.broken) == (True, False, False, True)
+    (found,) = judged([ever])
+    assert (found.misses, found.ever_misses, found.violates, found.broken) == (False, True, False, True)
+    assert (found.ever, found.watched) == (3, 4)
+    other = row("other", "saver", 0.05, 4, 0)
+    assert [group.broken for group in judged([ever, other])] == [False, False]
+    assert [group.broken for group in judged([once, other])] == [True, False]
+    two = row("other", "saver", 0.05, 4, 0, bounded=9, covered=9, watched=9)
+    assert [group.broken for group in judged([once, two])] == [False, False]
+
+
+def test_importance_weights_are_judged_at_all_times_only():
+    weighted = {"estimate": "importance", "bounded": 100, "covered": 50}
+    (fine,) = judged([row("a", "sepec", 0.05, 100, 0, watched=100, ever=10, **weighted)])
+    assert (fine.covered, fine.misses, fine.ever_misses, fine.broken) == (0.5, False, False, False)
+    (bad,) = judged([row("a", "sepec", 0.05, 100, 0, watched=100, ever=20, **weighted)])
+    assert (bad.misses, bad.ever_misses, bad.broken) == (False, True, True)
+
+
+def test_the_words_say_what_chance_does_not_explain():
+    (group,) = judged([row("a", "saver", 0.05, 100, 40, bounded=100, covered=90, watched=100, ever=20)])
+    shown = dict(zip(CELLS, cells(group), strict=True))
+    assert shown["verdict"] == "BROKEN, MISSES at all times"
+    assert (shown["covered"], shown["ever wrong"]) == ("0.900 of 100", "20 of 100")
+    (group,) = judged([row("a", "saver", 0.05, 100, 0, bounded=100, covered=80)])
+    shown = dict(zip(CELLS, cells(group), strict=True))
+    assert (shown["verdict"], shown["ever wrong"]) == ("MISSES at one time", "-")
+    assert "No group breaks its promise beyond chance. 1 groups miss with their intervals" in summary([group])
+    (group,) = judged([row("a", "saver", 0.05, 100, 0, watched=100, ever=4)])
+    assert cells(group)[-1] == "kept"
+    assert "Of 100 intervals at all times 4 were ever wrong, 4.0%." in summary([group])
+    assert "No group misses" in summary([group])
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -13,6 +13,7 @@ import saver
 from saver.experiments.auditing import count, judged
 from saver.experiments.auditing.hostile import HOSTILE
 from saver.experiments.auditing.nextstate import NEXT_STATE
+from saver.experiments.auditing.rewards import REWARDS
 from saver.experiments.auditing.worlds import Place
 from saver.experiments.tables import TABLES
 from saver.experiments.work import silent
@@ -99,7 +100,7 @@ BREAKS = [
 @pytest.mark.parametrize(("name", "collector", "wrong", "episodes"), BREAKS)
 def test_a_wrong_ledger_is_found(name, collector, wrong, episodes, monkeypatch):
     (found,) = judged(rows_of(name, collector, wrong, monkeypatch, episodes))
-    assert found.broken
+    assert found.violates
     (found,) = judged(rows_of(name, collector, Right, monkeypatch, episodes, 4))
     assert found.violations == 0
 
@@ -109,14 +110,14 @@ def test_every_new_world_has_a_wrong_ledger_that_it_finds():
         "unsafe looks good", "rare disasters", "coins, alpha .05", "noise x 10", "tiny alpha",
         "nothing to spare",
     }  # fmt: skip
-    assert {name for name, *_ in BREAKS} == set(HOSTILE) - first
+    assert {name for name, *_ in BREAKS} == set(HOSTILE) - set(REWARDS) - first
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_means_are_what_is_declared_and_observations_keep_their_promise(name):
     made = HOSTILE[name]()
     assert saver.diagnose(made, 100, seconds=0.5).notes == ()
-    assert made.problem.reward is not None
+    assert (made.problem.reward is None) == name.endswith("undeclared")
     world, promise = made.world, made.problem.constraint
     if not callable(world.outcome):
         return

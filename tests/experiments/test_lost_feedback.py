@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from saver.experiments.auditing import count, judge, judged
-from saver.experiments.auditing.losses import CASES, EPISODES, MANNERS, WORLDS, Case, counted
+from saver.experiments.auditing.losses import counted
+from saver.experiments.auditing.manners import CASES, EPISODES, MANNERS, ONE_OUTCOME, WORLDS, Case
 from saver.experiments.tables import TABLES
 from saver.experiments.work import silent
 from saver.problem import Bounded, SubGaussian
@@ -59,11 +60,12 @@ class Whole(Certified):
 def test_every_manner_and_every_world_is_counted_at_both_deltas():
     assert {case.manner for case in CASES} == set(MANNERS)
     assert {case.world for case in CASES} == set(WORLDS)
-    assert 36 <= len(CASES) == len(set(CASES)) <= 44
+    assert len(CASES) == len(set(CASES)) == 4 * len(MANNERS) <= 56
     for manner in MANNERS:
         own = [case for case in CASES if case.manner == manner]
         assert {case.delta for case in own} == {0.05, 0.5}
-        assert len({case.world for case in own}) == 2
+        assert len({case.world for case in own} - set(ONE_OUTCOME)) == 2
+        assert len({case.world for case in own} & set(ONE_OUTCOME)) == 1
     assert {case.collector for case in CASES} == {"saver", "saver-opt", "safe-on-policy"}
     assert count.AUDITS["full"].losses == 500
     assert EPISODES == 300
@@ -80,6 +82,7 @@ def test_the_worlds_are_of_all_kinds():
     )
     for case in CASES:
         problem, same = case.make().problem, made[case.world].problem
+        assert (case.make().world.outcome == "shared") == (case.world in ONE_OUTCOME)
         assert (problem.delta, problem.alpha) == (case.delta, same.alpha)
         assert (problem.baseline_value, problem.constraint) == (same.baseline_value, same.constraint)
 
@@ -109,12 +112,11 @@ def test_so_many_are_beyond_chance():
 def test_a_ledger_that_does_not_see_a_manner_is_found(manner, world, collector, wrong, monkeypatch):
     case = Case(manner, world, collector, 0.05)
     monkeypatch.setitem(LEDGERS, "certified", wrong)
-    _, least, _ = counted(case, RUNS, 1)
-    assert np.sum(least < -1e-9) >= few
+    assert np.sum(counted(case, RUNS, 1).least < -1e-9) >= few
     monkeypatch.undo()
-    worst, least, _ = counted(case, RUNS, 1)
-    assert np.all(worst > -1e-9)
-    assert np.all(least > -1e-9)
+    right = counted(case, RUNS, 1)
+    assert np.all(right.worst > -1e-9)
+    assert np.all(right.least > -1e-9)
 
 
 def test_a_broken_promise_is_counted_and_judged(monkeypatch):
@@ -126,7 +128,7 @@ def test_a_broken_promise_is_counted_and_judged(monkeypatch):
         return judged([dict(zip(TABLES["audit"].columns, row, strict=True))])[0]
 
     wrong, right = group(Telling), group(Certified)
-    assert (wrong.violations, wrong.broken, wrong.collector) == (RUNS, True, "saver")
+    assert (wrong.violations, wrong.violates, wrong.collector) == (RUNS, True, "saver")
     assert (right.violations, right.broken, right.tellable) == (0, False, True)
     assert right.baseline > wrong.baseline
 

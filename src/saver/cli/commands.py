@@ -93,7 +93,7 @@ def audit(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Count how often the promise breaks, on every scenario, on random worlds and on hostile ones.
+    """Count how often the promise breaks and intervals miss, on scenarios, random worlds and hostile ones.
 
     Exit code 1 if a count is beyond chance. An interrupted audit goes on from what is complete.
     """

@@ -107,9 +107,9 @@ TABLES = {
         "audit.csv",
         {
             "group": str, "world": str, "states": int, "law": str, "alpha": float, "delta": float,
-            "episodes": int, "collector": str, "runs": int, "violations": int, "worst": float,
-            "covered": int, "bounded": int, "bias": float, "bias_se": float, "baseline_share": float,
-            "unused": float,
+            "episodes": int, "collector": str, "estimate": str, "runs": int, "violations": int,
+            "worst": float, "covered": int, "bounded": int, "ever": int, "watched": int, "bias": float,
+            "bias_se": float, "baseline_share": float, "unused": float,
         },
     ),
     "claims": Table(

@@ -12,17 +12,20 @@ import numpy as np
 from saver._files import sources
 from saver.collect import COLLECTORS, Collector
 from saver.engine import simulate
-from saver.engine.runs import VIOLATED
+from saver.engine.runs import VIOLATED, Runs
 from saver.engine.simulate import cores
+from saver.estimate.interval import LEVEL
 from saver.experiments.auditing.hostile import HOSTILE
-from saver.experiments.auditing.losses import CASES, EPISODES, Case, counted
+from saver.experiments.auditing.losses import counted
+from saver.experiments.auditing.manners import CASES, EPISODES, Case
 from saver.experiments.auditing.worlds import SHAPES, Place, describe
 from saver.experiments.steps import Plan, Step
 from saver.experiments.work import Tick, named_seed
 from saver.problem import Problem, Scenario
 from saver.safety import Stage
 
-LEVEL = 0.95  # of the intervals
+LOOKS, FIRST, LATER = 150, 50, 500  # at the interval at all times; LATER is where it is right in the limit
+FEWER = 10  # episodes between looks, if campaigns are short
 PROMISING = tuple(name for name, recipe in COLLECTORS.items() if recipe.promises)
 VARIANTS = {
     "saver, earner": replace(COLLECTORS["saver"], fallback="earner"),
@@ -127,15 +130,17 @@ def _world_step(place: Place, runs: int, heavy: int, seed: int, threads: int | N
 def world_rows(
     place: Place, counts: dict[str, int], seed: int, threads: int | None, tick: Tick
 ) -> Iterator[tuple[Any, ...]]:
-    """A row for each collector: how often it broke its promise, missed with its interval, and by how much."""
+    """A row for each collector: how often it broke its promise and missed with its intervals, by how much."""
     scenario = place.make()
+    K = scenario.episodes
+    looks = np.unique(np.geomspace(min(FIRST, K), K, min(LOOKS, K // FEWER)).astype(int))
     for name, count in counts.items():
         found = simulate(
             scenario,
             RECIPES[name],
             runs=count,
             seed=named_seed(seed, "audit", place.group, scenario.name, name),
-            checkpoints=[],
+            checkpoints=looks,
             engine="reference" if kind_of(scenario) == "outcome" else "compiled",
             threads=threads,
         )
@@ -147,12 +152,27 @@ def world_rows(
         spread = error.std(ddof=1) / math.sqrt(len(error)) if len(error) > 1 else math.nan
         unused = found.ledger[:, -1].mean() / (scenario.episodes * scenario.problem.required or 1.0)
         yield (
-            place.group, *describe(scenario), name, count, broken, float(found.worst_budget.min()),
-            int(inside.sum()), int(bounded.sum()),
+            place.group, *describe(scenario), name, RECIPES[name].estimate, count, broken,
+            float(found.worst_budget.min()), int(inside.sum()), int(bounded.sum()),
+            *_ever(found, scenario.problem, RECIPES[name]),
             float(error.mean()) if len(error) else math.nan, spread,
             float(found.baseline_share[:, -1].mean()), float(unused),
         )  # fmt: skip
         tick(1.0 / len(counts))
+
+
+def _ever(found: Runs, problem: Problem, recipe: Collector) -> tuple[int, int]:
+    """How many campaigns missed at some look with the interval at all times, and of how many.
+
+    With nothing declared about rewards it is the one at one time, widened, and nothing is said of that where
+    it is made of importance weights.
+    """
+    strict = problem.reward is not None
+    first = FIRST if strict else LATER
+    if found.checkpoints[-1] < first or not (strict or recipe.estimate != "importance"):
+        return 0, 0
+    runs = len(found.worst_budget)
+    return round(found.ever_missed(first) * runs), runs
 
 
 def _loss_step(case: Case, runs: int, seed: int, jobs: int | None) -> Step:
@@ -165,10 +185,12 @@ def _loss_step(case: Case, runs: int, seed: int, jobs: int | None) -> Step:
 def loss_rows(case: Case, runs: int, seed: int, jobs: int | None, tick: Tick) -> Iterator[tuple[Any, ...]]:
     """The row of one case, its campaigns spread over processes."""
     scenario = case.make()
-    worst, _, share = counted(case, runs, seed, jobs or cores())
-    broken = int(np.sum(worst < -VIOLATED * scenario.problem.baseline_value))
+    found = counted(case, runs, seed, jobs or cores())
+    broken = int(np.sum(found.worst < -VIOLATED * scenario.problem.baseline_value))
+    bounded = ~np.isnan(found.inside)
     yield (
-        case.group, *describe(scenario), case.collector, runs, broken, float(worst.min()), 0, 0, math.nan,
-        math.nan, float(share.mean()), math.nan,
+        case.group, *describe(scenario), case.collector, RECIPES[case.collector].estimate, runs, broken,
+        float(found.worst.min()), int(found.inside[bounded].sum()), int(bounded.sum()),
+        int(found.ever.sum()), runs, math.nan, math.nan, float(found.share.mean()), math.nan,
     )  # fmt: skip
     tick(1.0)

@@ -2,48 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saver._types import Floats
-from saver.experiments.auditing.asked import Promise, asked
+from saver.experiments.auditing.asked import COINS, asked, grid, one_outcome, with_constraints, with_rewards
 from saver.experiments.auditing.nextstate import NEXT_STATE
-from saver.problem import Bernoulli, Bounded, Empirical, Gaussian, Law, Mdp, Scenario, SubGaussian
-from saver.problem.world import SHARED
+from saver.experiments.auditing.rewards import REWARDS
+from saver.problem import Bernoulli, Bounded, Empirical, Gaussian, Mdp, Scenario, SubGaussian
 from saver.scenarios import find_scenario
-from saver.scenarios.assembly import bandit_model, promised
+from saver.scenarios.assembly import bandit_model
 from saver.scenarios.tree import tree_model
-
-COINS = Bounded(0.0, 1.0)
-
-
-def with_constraints(
-    scenario: Scenario, law: Law, promise: Promise = COINS, episodes: int | None = None
-) -> Scenario:
-    """The same with other constraints."""
-    world = dataclasses.replace(scenario.world, constraint=law)
-    value = world.constraint_value(scenario.problem.baseline)
-    problem = dataclasses.replace(scenario.problem, constraint=promise, baseline_value=value)
-    return Scenario(scenario.name, world, problem, episodes or scenario.episodes)
-
-
-def with_rewards(scenario: Scenario, law: Law, outcome: str | None = None) -> Scenario:
-    """The same with other rewards, and what is true of them declared."""
-    world = dataclasses.replace(scenario.world, reward=law, outcome=outcome)
-    problem = dataclasses.replace(scenario.problem, reward=promised(law))
-    return dataclasses.replace(scenario, world=world, problem=problem)
-
-
-def grid(good: float, bad: float, **options: float) -> tuple[Scenario, Floats]:
-    """A small gridworld, and these means for its actions forth and back."""
-    made = find_scenario("gridworld", size=3, slip=0.2, **options)
-    mean: Floats = np.where(np.array(made.world.constraint.mean) > 0.5, good, bad)
-    return made, mean
-
 
 # -- the first ones ------------------------------------------------------------------------------------------
 
@@ -72,12 +43,6 @@ def _coins() -> Scenario:
 def _noisier() -> Scenario:
     made = find_scenario("bandit")
     return with_constraints(made, Gaussian(made.world.constraint.mean, 1.0), SubGaussian(1.0))
-
-
-def _one_outcome() -> Scenario:
-    """The same, where what is observed is both the reward and the constraint."""
-    made = _noisier()
-    return with_rewards(made, made.world.constraint, SHARED)
 
 
 # -- coins near 0 and near 1 ---------------------------------------------------------------------------------
@@ -207,7 +172,7 @@ HOSTILE: dict[str, Callable[[], Scenario]] = {
     "rare disasters": _rare_disasters,
     "coins, alpha .05": _coins,
     "noise x 10": _noisier,
-    "one outcome": _one_outcome,
+    "one outcome": lambda: one_outcome(_noisier()),
     "tiny alpha": partial(find_scenario, "gridworld", alpha=0.02),
     "nothing to spare": partial(find_scenario, "tree", alpha=0.01, delta=0.01),
     **NEXT_STATE,
@@ -228,4 +193,5 @@ HOSTILE: dict[str, Callable[[], Scenario]] = {
     "discounted graph": _discounted_graph,
     "from -2 to 3": _other_range,
     "below zero": _below_zero,
+    **REWARDS,
 }
