@@ -54,7 +54,7 @@ AUDITS = {
         {"bandit": 40, "tree": 10, "graph": 2},
         {"bandit": 100, "movielens": 40, "tree": 40, "gridworld": 8, "intractable": 100, "lake": 6},
         {"one way": 20, "random": 6, "outcome": 5},
-        3,
+        2,
     ),
     "full": Size(
         {"bandit": 120, "tree": 60, "graph": 60},
