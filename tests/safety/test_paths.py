@@ -49,6 +49,7 @@ def test_nothing_seen():
     assert path_bound(0.0, np.array([1.0, 2.0]), nothing, lower, upper) == pytest.approx(-1.0 + 0.6)
 
 
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")  # where nothing is compiled
 def test_numbers_too_small_to_divide_by_say_nothing():
     # W / T is beyond all floats: whatever is made of it is no bound.
     for upper in (1.0, -1.0):
