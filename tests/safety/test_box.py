@@ -26,6 +26,14 @@ def test_the_box_by_hand():
     assert [end[0, 0] for end in sure.ends(np.array([[3, 0]]), np.array([[0.4, 0.0]]))] == [0.4, 0.4]
 
 
+def test_the_box_is_cut_at_the_ceiling():
+    # A million samples of 2 where means are at most 1: both ends are 1.
+    counts, mean = np.full((1, 2), 10**6), np.full((1, 2), 2.0)
+    lower, upper = Box(problem(), K, 0.05).ends(counts, mean)
+    np.testing.assert_array_equal(lower, np.ones((1, 2)))
+    np.testing.assert_array_equal(upper, np.ones((1, 2)))
+
+
 def test_lower_ends_where_nothing_is_random_by_hand():
     """All of the level on one side, tightest after four samples: mean - u(s^2 T) / T."""
     ledger, play = Kept(problem(), K), Stage(MDP).play(SECOND)

@@ -133,3 +133,12 @@ def test_the_pace_of_coins_reckons_with_steps_to_come():
     hidden = missing(1.0, 0.0, 2.0 + 18.0, ledger.rule)
     debt = 0.4 - ledger.last_low
     assert ledger.pace(2, 0, 18) == pytest.approx(0.4 + (hidden + debt) / 20)
+
+
+def test_what_has_no_noise_hides_nothing():
+    # Scale 0: three samples of .5 are the mean, whatever two hidden ones were.
+    box = Box(problem(constraint=saver.SubGaussian(0.0)), 100, 0.05)
+    counts, mean = np.full((1, 2), 3), np.full((1, 2), 0.5)
+    lower, upper = box.hiding(counts, mean, np.full((1, 2), 2.0), math.log(1e-4))
+    np.testing.assert_array_equal(lower, mean)
+    np.testing.assert_array_equal(upper, mean)

@@ -49,6 +49,14 @@ def test_nothing_seen():
     assert path_bound(0.0, np.array([1.0, 2.0]), nothing, lower, upper) == pytest.approx(-1.0 + 0.6)
 
 
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")  # where nothing is compiled
+def test_numbers_too_small_to_divide_by_say_nothing():
+    # W / T is beyond all floats: whatever is made of it is no bound.
+    for upper in (1.0, -1.0):
+        W, T, lower = np.ones(1), np.full(1, 5e-324), np.full(1, -2.0)
+        assert path_bound(1.0, W, T, lower, np.full(1, upper)) == -np.inf
+
+
 def test_paths_as_expected_cost_nothing():
     W = np.array([2.0, 5.0])
     assert path_bound(4.2, W, W, np.zeros(2), np.ones(2)) == pytest.approx(4.2)
@@ -133,3 +141,40 @@ def test_equal_corners_and_many_pairs():
         upper = lower + rng.random(n)
         D = float(T @ lower + rng.random() * (T @ (upper - lower)))
         assert path_bound(D, W, T, lower, upper) == pytest.approx(by_theta(D, W, T, lower, upper))
+
+
+def test_where_pairs_are_met_about_once_noise_and_paths_together_say_more():
+    """400 states to start from, 40 met once: the box says nothing of the others, the sum of X does."""
+    mdp = Mdp.from_edges([], 400, 2, 1, start=np.full(400, 1 / 400))
+    asked = Problem(
+        mdp, np.full((400, 2), 0.5), np.eye(2)[[0] * 400], alpha=0.5, baseline_value=0.9,
+        constraint=SubGaussian(0.01),
+    )  # fmt: skip
+    play, ledger = Stage(mdp).play(np.eye(2)[[1] * 400]), Kept(asked, 1000)
+    for number in range(1, 41):
+        ledger.ask(number, play)
+        ledger.tell(number, play, observed([number - 1], [1], [0.9]))
+    ends = ledger.ledger.ends(ledger.book)
+    alone = path_bound(
+        ledger.ledger.seen_worth(ledger.book.first), ledger.expected.ravel(), ledger.realised.ravel(),
+        *(end.ravel() for end in ends),
+    )  # fmt: skip
+    together = ledger.ledger.together(ledger.book.first, ())
+    found = ledger.ledger.worth(ledger.book.first, (), ends)
+    assert alone < 5.0
+    assert 15.0 < together < 36.0
+    assert found == together
+    # Two more, of which the first is cancelled: its noise may be what made somebody cancel it.
+    for number in (41, 42):
+        ledger.ask(number, play)
+    ledger.tell(42, play, observed([41], [1], [0.9]))
+    kept = ledger.ledger.together(ledger.book.every, ledger.ledger.away(ledger.book))
+    ledger.cancel(41)
+    never = ledger.ledger.never(0.01**2)
+    assert never > 0.0
+    told = ledger.book.first
+    assert told.strays > 0.0
+    assert ledger.ledger.together(told, ()) == pytest.approx(
+        told.sum_x - ledger.ledger.boundary(told.sum_v) - told.strays - never
+    )
+    assert ledger.ledger.together(told, ()) > kept

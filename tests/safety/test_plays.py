@@ -262,3 +262,11 @@ def test_two_ways_out_of_a_pair_are_chance():
         edges = [(0, 0, 1 + i, p) for i, p in enumerate(chances)]
         assert Stage(saver.Mdp.from_edges(edges, 4, 1, 2)).deterministic is sure
     assert Stage(saver.Mdp(np.zeros((2, 1, 2)), 1, start=[0.5, 0.5])).deterministic is False
+
+
+def test_how_often_an_episode_can_be_in_a_state():
+    # Three states, each leads to the other two: after five steps from the first it was there in steps 0, 2
+    # and 4 at most, in another in steps 1 and 3, or 2 and 4. A state that leads to itself is there always.
+    P = (np.ones((3, 3)) - np.eye(3))[:, None] / 2
+    np.testing.assert_array_equal(Stage(saver.Mdp(P, 5)).most.ravel(), [3, 2, 2])
+    np.testing.assert_array_equal(Stage(saver.Mdp(np.full((2, 1, 2), 0.5), 5)).most.ravel(), [5, 4])

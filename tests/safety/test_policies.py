@@ -1,0 +1,70 @@
+"""Policies as trials keep them: where no behaviour can be, rows stand for the same always."""
+
+import numpy as np
+import pytest
+from kept import problem
+
+from saver import Mdp
+from saver.safety import LEDGERS, Stage, Terms
+
+# State 0 leads to 1 or 2 by action 0 or 1 and only in the first of three steps; 3 is never met. State 2 has
+# action 1 only.
+AVAILABLE = np.array([[1, 1], [1, 1], [0, 1], [1, 1]], dtype=bool)
+MDP = Mdp.from_edges([(0, 0, 1, 1.0), (0, 1, 2, 1.0), (1, 0, 1, 1.0)], 4, 2, 3, available=AVAILABLE)
+GRID = Stage(MDP).grid
+FIRST = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+
+
+def test_a_table_comes_back_where_something_can_be():
+    by_step = np.tile([[0.3, 0.7], [0.6, 0.4], [0.0, 1.0], [0.2, 0.8]], (3, 1, 1))
+    found = GRID.policy(by_step).table()
+    assert found.shape == (3, 4, 2)
+    met = {(0, 0), (1, 1), (1, 2), (2, 1)}
+    for t in range(3):
+        for s in range(4):
+            wanted = by_step[t, s] if (t, s) in met else MDP.uniform[s]
+            np.testing.assert_array_equal(found[t, s], wanted)
+            np.testing.assert_array_equal(GRID.policy(by_step).row(t, s), wanted)
+    with pytest.raises(ValueError, match="read-only"):
+        found[0] = 0.0
+    np.testing.assert_array_equal(GRID.policy(by_step[0]).table(), by_step[0])
+
+
+def test_a_policy_of_actions_comes_back_as_a_table():
+    actions = GRID.choices(True, [1, 0, 1, 0])
+    found = actions.table()
+    assert found.shape == (3, 4, 2)
+    np.testing.assert_array_equal(found[0, 0], [0.0, 1.0])
+    np.testing.assert_array_equal(found[1, 0], [1.0, 0.0])  # no behaviour can be there: the first available
+    np.testing.assert_array_equal(found[2, 2], [0.0, 1.0])
+    np.testing.assert_array_equal(actions.row(1, 0), [1.0, 0.0])
+    np.testing.assert_array_equal(GRID.choices(False, [0, 0, 1, 0]).table(), FIRST)
+    with pytest.raises(ValueError, match="read-only"):
+        actions.rows[0] = 0
+
+
+def test_nothing_is_left_to_chance():
+    assert GRID.choices(False, [0, 0, 1, 0]).sure
+    assert GRID.policy(FIRST).sure
+    assert not GRID.policy(np.where(AVAILABLE, 0.5, 1.0) * AVAILABLE).sure
+
+
+@pytest.mark.parametrize(("actions", "kind"), [(256, np.uint8), (257, np.uint16)])
+def test_an_action_is_a_small_integer(actions, kind):
+    grid = Stage(Mdp(np.zeros((1, actions, 1)), 1)).grid
+    found = grid.choices(False, [actions - 1])
+    assert found.rows.dtype == kind
+    assert found.row(0, 0)[-1] == 1.0
+
+
+@pytest.mark.parametrize("name", ["plugin", "latest", "paper"])
+def test_a_trial_that_is_out_costs_what_it_may_be_worth_too_little(name):
+    # Floor 0, required .5: a trial of one step that is out may cost .5, whatever is believed of told ones.
+    asked = problem(alpha=0.5, baseline_value=1.0)
+    stage = Stage(asked.mdp)
+    ledger = LEDGERS[name](Terms(asked, 10, stage))
+    book, play = ledger.open(), stage.play(np.array([[0.0, 1.0]]))
+    before = ledger.budget(book)
+    ledger.ask(book, 1, ledger.freeze(book, play, False), play)
+    assert ledger.budget(book) == pytest.approx(before - 0.5)
+    assert not ledger.certifies
