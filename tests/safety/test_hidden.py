@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 import saver
 from saver.safety import Stage
-from saver.safety.boundaries import mixture
+from saver.safety.boundaries import mixture, mixture_two_sided
 from saver.safety.hidden import log_choices, log_sets, most_visits, unseen
 from saver.safety.noise import least, missing
 from saver.safety.widths import Box
@@ -142,3 +142,16 @@ def test_what_has_no_noise_hides_nothing():
     lower, upper = box.hiding(counts, mean, np.full((1, 2), 2.0), math.log(1e-4))
     np.testing.assert_array_equal(lower, mean)
     np.testing.assert_array_equal(upper, mean)
+
+
+def test_the_box_with_two_hidden_by_hand():
+    # Three samples told and two hidden: noise of five, and of any two of five that were left out.
+    box = Box(problem(constraint=saver.SubGaussian(0.02)), 100, 0.05)
+    counts, mean, log_level = np.full((1, 2), 3), np.full((1, 2), 0.5), math.log(1e-4)
+    lower, upper = box.hiding(counts, mean, np.full((1, 2), 2.0), log_level)
+    v, rule = 0.02**2, box.numbers.rule
+    noise = mixture_two_sided(5 * v, rule.rho, rule.level)
+    lost = unseen(2 * v, v / 8, log_level - math.log(6 * 10))
+    np.testing.assert_allclose(lower, max(0.5 - (noise + lost) / 3, 0.0))
+    np.testing.assert_allclose(upper, min(0.5 + (noise + lost) / 3, 1.0))
+    assert lower[0, 0] > 0.0

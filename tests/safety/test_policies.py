@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from kept import problem
 
 from saver import Mdp
-from saver.safety import LEDGERS, Stage, Terms
+from saver.safety import Stage
 
 # State 0 leads to 1 or 2 by action 0 or 1 and only in the first of three steps; 3 is never met. State 2 has
 # action 1 only.
@@ -55,16 +54,3 @@ def test_an_action_is_a_small_integer(actions, kind):
     found = grid.choices(False, [actions - 1])
     assert found.rows.dtype == kind
     assert found.row(0, 0)[-1] == 1.0
-
-
-@pytest.mark.parametrize("name", ["plugin", "latest", "paper"])
-def test_a_trial_that_is_out_costs_what_it_may_be_worth_too_little(name):
-    # Floor 0, required .5: a trial of one step that is out may cost .5, whatever is believed of told ones.
-    asked = problem(alpha=0.5, baseline_value=1.0)
-    stage = Stage(asked.mdp)
-    ledger = LEDGERS[name](Terms(asked, 10, stage))
-    book, play = ledger.open(), stage.play(np.array([[0.0, 1.0]]))
-    before = ledger.budget(book)
-    ledger.ask(book, 1, ledger.freeze(book, play, False), play)
-    assert ledger.budget(book) == pytest.approx(before - 0.5)
-    assert not ledger.certifies
