@@ -7,7 +7,7 @@ nothing declared, whose coverage is in `bare`, of the intervals that are bounded
 binomial tests at .001 over all cells together: `low` if covered is below .94, `high` if it is above .97 where
 the declaration adds less than a tenth. Importance weights are reported, not judged.
 
-Campaigns are 2,000 a cell; 400 where an exact design meets random paths (gridworld, lake), 200 on the taxi.
+Campaigns are 2,000 a cell; 400 on the lake and where an exact design has more than one step, 40 on the taxi.
 The last worlds have other rewards than the scenario of their name: coins (means .5), rare coins (.02), heavy
 tails in [0, 1] (Beta(.1, 1)), ten times the noise, and an outcome that is both the reward and the constraint.
 """
@@ -40,7 +40,7 @@ from saver.problem.laws import Law
 
 BUDGETS = (100, 200, 500, 1000)
 BANDITS = ("bandit", "movielens", "intractable")
-EXACT = ("saver-opt", "exact-oracle")
+PATHS = ("gridworld", "lake")
 LOWEST, HIGHEST, CHANCE, TENTH = 0.94, 0.97, 1e-3, 0.1
 
 
@@ -79,12 +79,16 @@ def cells() -> Iterator[tuple[str, str, int, int]]:
         for collector, recipe in COLLECTORS.items():
             if recipe.design == "sepec" and name not in BANDITS:
                 continue
-            slow = recipe.design == "exact" and name in ("gridworld", "lake")
             if name == "taxi":
                 if recipe.design != "exact":
-                    yield name, collector, 200, 200
+                    yield name, collector, 200, 40
                 continue
-            budgets = (*BUDGETS, 5000) if name == "bandit" else BUDGETS[:2] if slow else BUDGETS
+            slow = name == "lake" or (
+                recipe.design == "exact" and name in ("tree", "tree, coins", "gridworld")
+            )
+            budgets = (
+                (*BUDGETS, 5000) if name == "bandit" else BUDGETS[:2] if name in PATHS and slow else BUDGETS
+            )
             for K in budgets:
                 yield name, collector, K, 400 if slow else 2000
 
