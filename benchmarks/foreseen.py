@@ -25,7 +25,7 @@ from saver.problem import Bounded, Scenario
 
 EPISODES = (1000, 5000)
 CAMPAIGNS = 100
-FEWER = {"gridworld": 20, "lake": 6}
+FEWER = {"gridworld": 20, "lake": 24}
 WAYS = {
     "on-policy": "on-policy",
     "oracle": "unconstrained",
