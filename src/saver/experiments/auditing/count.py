@@ -25,7 +25,7 @@ from saver.problem import Problem, Scenario
 from saver.safety import Stage
 
 LOOKS, FIRST, LATER = 150, 50, 500  # at the interval at all times; LATER is where it is right in the limit
-FEWER = 10  # episodes between looks, if campaigns are short
+FEWER = 7  # at least so many episodes between two looks, on average
 PROMISING = tuple(name for name, recipe in COLLECTORS.items() if recipe.promises)
 VARIANTS = {
     "saver, earner": replace(COLLECTORS["saver"], fallback="earner"),
@@ -167,9 +167,9 @@ def _ever(found: Runs, problem: Problem, recipe: Collector) -> tuple[int, int]:
     With nothing declared about rewards it is the one at one time, widened, and nothing is said of that where
     it is made of importance weights.
     """
-    strict = problem.reward is not None
-    first = FIRST if strict else LATER
-    if found.checkpoints[-1] < first or not (strict or recipe.estimate != "importance"):
+    declared = problem.reward is not None
+    first = FIRST if declared else LATER
+    if found.checkpoints[-1] < first or (recipe.estimate == "importance" and not declared):
         return 0, 0
     runs = len(found.worst_budget)
     return round(found.ever_missed(first) * runs), runs
