@@ -377,7 +377,8 @@ def test_a_design_that_fails_fails_the_simulation():
 
 
 LONG = """
-import sys, saver
+import signal, sys, saver
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is born deaf to it
 asked = saver.SCENARIOS["gridworld"]()
 saver.simulate(asked, "saver", episodes=10, runs=1)
 print("ready", flush=True)
@@ -392,7 +393,10 @@ def test_ctrl_c_ends_at_once_and_leaves_nothing_behind(tmp_path):
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
         began = time.monotonic()
-        _, told = process.communicate(timeout=60)
+        try:
+            _, told = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert time.monotonic() - began < 20
     assert told.rstrip().endswith("KeyboardInterrupt")
     assert process.returncode != 0
