@@ -12,6 +12,7 @@ import pytest
 import saver
 from saver.experiments.auditing import count, judged
 from saver.experiments.auditing.hostile import HOSTILE
+from saver.experiments.auditing.judge import ERROR
 from saver.experiments.auditing.nextstate import NEXT_STATE
 from saver.experiments.auditing.rewards import REWARDS
 from saver.experiments.auditing.worlds import Place
@@ -100,7 +101,7 @@ BREAKS = [
 @pytest.mark.parametrize(("name", "collector", "wrong", "episodes"), BREAKS)
 def test_a_wrong_ledger_is_found(name, collector, wrong, episodes, monkeypatch):
     (found,) = judged(rows_of(name, collector, wrong, monkeypatch, episodes))
-    assert found.violates
+    assert found.chance < ERROR
     (found,) = judged(rows_of(name, collector, Right, monkeypatch, episodes, 4))
     assert found.violations == 0
 

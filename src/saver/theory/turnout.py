@@ -61,6 +61,7 @@ class Counts:
         self.turnout, self.rng, self.asked = turnout, rng, 0
         S, A = turnout.design.shape
         self.T, self.other, self.own = (np.zeros((draws, S, A)) for _ in range(3))
+        self.spent = [0] * len(turnout.others)
         self.met = np.zeros((draws, S))  # by designed episodes
         self.up = 0.0 if turnout.sure else rng.random((draws, S, A))
         self.rank = np.cumsum(turnout.weighted, axis=1) - 1
@@ -68,10 +69,11 @@ class Counts:
     def until(self, n: int) -> None:
         """After n episodes."""
         t, now, own = self.turnout, self.asked, n - self.asked
-        designed = now - sum(part.by(now) for part in t.others)
-        for part in t.others:
-            more = part.by(n) - part.by(now)
+        designed = now - sum(self.spent)
+        for i, part in enumerate(t.others):
+            more = min(max(0, part.by(n) - self.spent[i]), own)
             self.other += self._drawn(more, part.visits)
+            self.spent[i] += more
             own -= more
         explored = min(designed, t.explore)
         exploring = min(t.explore - explored, own)

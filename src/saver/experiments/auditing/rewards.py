@@ -45,7 +45,7 @@ def _bandit(law: Law, episodes: int = EPISODES) -> Scenario:
 
 
 def _coins_on_paths() -> Scenario:
-    made, mean = grid(0.9, 0.1, horizon=3, alpha=0.35)
+    made, mean = grid(0.9, 0.1, horizon=4, alpha=0.35)
     made = with_constraints(made, Gaussian(mean, 0.25), SubGaussian(0.5), EPISODES)
     return with_rewards(made, Bernoulli(np.full(mean.shape, 0.3)))
 
@@ -70,7 +70,7 @@ def _one_outcome_on_a_tree() -> Scenario:
 
 
 def _one_outcome_on_paths() -> Scenario:
-    made, mean = grid(0.9, 0.1, horizon=3, alpha=0.35)
+    made, mean = grid(0.9, 0.1, horizon=4, alpha=0.35)
     return one_outcome(with_constraints(made, Bernoulli(mean), episodes=500))
 
 
