@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saver._jit import jit
+from saver._jit import jit, loop
 from saver._types import Floats
 from saver.problem.promise import Bounded, SubGaussian, Tables
 from saver.safety.boundaries import best_rho, mixture_two_sided
@@ -38,7 +38,7 @@ PATIENCE, AT_ONCE, STEP = (
     5.0,
     1.3,
 )  # a debt is paid in this part of the episodes so far; by so much at most
-RENEW = 20  # weights are made anew when the episodes have grown by one part of this many
+RENEW = 15  # weights are made anew when the episodes have grown by one part of this many
 CAP, CAP_GROWS = 2.0, 0.05  # of weights of bounded rewards, in those of the target's own episodes
 RATES, FASTEST = 8, 0.8  # of the empirical Bernstein bound; the last of them in units of 1 / B
 CLOSE, ROUNDS = 1e-12, 100
@@ -120,23 +120,22 @@ def variance_of(numbers: Steering) -> float:
     return float(np.sum((numbers.c * numbers.scale)[used] ** 2 / numbers.usual[used]))
 
 
-@jit
+@loop
 def steer(n: float, T: Any, W: Any, numbers: Any, out: Any) -> None:
     """The weights of the next trials' samples, after n episodes with T samples that weigh W, [pairs] each.
 
     c over the visits in an episode so far, and a little more where W is behind n c, a little less where it is
     ahead.
     """
+    soon = 1.0 / (PATIENCE * n + AT_ONCE)
     for p in range(len(out)):
-        c = numbers.c[p]
-        out[p] = 0.0
+        c, w = numbers.c[p], 0.0
         if c != 0.0:
-            visits = (T[p] + PRIOR * numbers.usual[p]) / (n + PRIOR)
-            behind = (c * n - W[p]) / (c * (PATIENCE * n + AT_ONCE))
-            w = c / visits * min(max(1.0 + behind, 1.0 / STEP), STEP)
+            w = c * (n + PRIOR) / (T[p] + PRIOR * numbers.usual[p])
+            w *= min(max(1.0 + soon * (n - W[p] / c), 1.0 / STEP), STEP)
             if abs(w) * numbers.span[p] > numbers.cap:
                 w = math.copysign(numbers.cap / numbers.span[p], c)
-            out[p] = w
+        out[p] = w
 
 
 @jit

@@ -39,7 +39,7 @@ def record(scene: Any, rules: Any, sheets: Any, run: Any, out: Any, budget: floa
     out.ledger[at] = budget_of(rules, now.exact, now.designed, earned)
     out.baseline_share[at] = now.baseline / now.done
     if rules.weighing.wanted:
-        out.anytime_low[at], out.anytime_high[at] = always(rules, run)
+        out.anytime_low[at], out.anytime_high[at] = always(rules.weighing, run.now, run.seen, run.scales)
     if rules.estimate == CERTAINTY:
         answer(scene.pairs, scene.promised, rules.bounded, run.seen, out, at)
         out.conditional_mse[at] = conditional(scene.pairs, run.seen, rules.value)
