@@ -24,16 +24,22 @@ def certainty(
     level: float = 0.95,
     reward: SubGaussian | Bounded | None = None,
 ) -> Estimate:
-    """Y = sum c(s,a) mean(s,a) with known transitions; its variance is sum c^2 variance / T.
+    """The value with known transitions: see `weighted`."""
+    return weighted(mdp, weights(mdp, target), rewards, level, reward)
+
+
+def weighted(
+    mdp: Mdp, c: Floats, rewards: Moments, level: float = 0.95, reward: SubGaussian | Bounded | None = None
+) -> Estimate:
+    """Y = sum c(s,a) mean(s,a); its variance is sum c^2 variance / T.
 
     The mean of a pair that was never seen is taken to be the average of the seen, weighted alike, or what of
     its declared range is nearest to that (the middle, where nothing was seen). Its range is added to the
     interval: on its lower side c (mean - floor), on its upper side c (ceiling - mean).
     """
-    c = weights(mdp, target)
     declared = Declared.of(mdp, reward, rewards)
-    seen, weighted = rewards.counts > 0, c != 0
-    lost, used = weighted & ~seen, weighted & seen
+    seen, asked = rewards.counts > 0, c != 0
+    lost, used = asked & ~seen, asked & seen
     if not used.any() and not declared.promised:
         return nothing_seen(level, pairs_of(lost))
     floor, ceiling, size = declared.floor[lost], declared.ceiling[lost], np.abs(c[used])

@@ -16,9 +16,10 @@ from saver._types import Floats
 from saver.design.limits import check_variance
 from saver.estimate.anytime import Anytime, RewardTally
 from saver.estimate.asymptotic import stretched
-from saver.estimate.certainty import certainty
+from saver.estimate.certainty import weighted
 from saver.estimate.interval import LEVEL
 from saver.estimate.sequence import Steering, renewed, steer
+from saver.problem.bellman import weights
 from saver.problem.moments import Moments
 from saver.problem.world import Scenario
 from saver.safety.ledger import Terms
@@ -51,6 +52,7 @@ class Reporting:
     def __init__(self, scenario: Scenario, episodes: int, stage: Stage, feedback: Delivery) -> None:
         self.problem, self.episodes, self.stage, self.feedback = scenario.problem, episodes, stage, feedback
         mdp, reward = scenario.problem.mdp, scenario.world.reward
+        self.c = weights(mdp, self.problem.target)
         self.mean = np.array(reward.mean).ravel()
         self.variance = np.array(check_variance(mdp, reward.variance)).ravel()
         self.keeper: Anytime | None = None
@@ -83,7 +85,7 @@ class Reporting:
     def _half(self, moments: Moments) -> float:
         """Of the interval at one time."""
         problem = self.problem
-        low, high = certainty(problem.mdp, problem.target, moments, LEVEL, problem.reward).interval
+        low, high = weighted(problem.mdp, self.c, moments, LEVEL, problem.reward).interval
         return (high - low) / 2
 
     def _lost(self, play: Play, follows: bool) -> list[Play]:
