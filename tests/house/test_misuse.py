@@ -172,7 +172,7 @@ def _long(number):
     return isinstance(number, int | float) and not isinstance(number, bool) and 50 < number < 10**9
 
 
-@FUZZ
+@settings(FUZZ, max_examples=20)
 @given(number=NUMBERS)
 def test_diagnoses_and_estimates(number):
     for made in (attempt(saver.diagnose, BANDIT, number), attempt(saver.diagnose, BANDIT, stderr=number)):
