@@ -7,7 +7,7 @@ nothing declared, whose coverage is in `bare`, of the intervals that are bounded
 binomial tests at .001 over all cells together: `low` if covered is below .94, `high` if it is above .97 where
 the declaration adds less than a tenth. Importance weights are reported, not judged.
 
-Campaigns are 2,000 a cell; 400 on the lake and where an exact design has more than one step, 40 on the taxi.
+Campaigns are 2,000 a cell, 40 on the taxi.
 The last worlds have other rewards than the scenario of their name: coins (means .5), rare coins (.02), heavy
 tails in [0, 1] (Beta(.1, 1)), ten times the noise, and an outcome that is both the reward and the constraint.
 """
@@ -90,7 +90,7 @@ def cells() -> Iterator[tuple[str, str, int, int]]:
                 (*BUDGETS, 5000) if name == "bandit" else BUDGETS[:2] if name in PATHS and slow else BUDGETS
             )
             for K in budgets:
-                yield name, collector, K, 400 if slow else 2000
+                yield name, collector, K, 2000
 
 
 MAKE: dict[str, Callable[[], Scenario]] = {**SCENARIOS, **WORLDS}
