@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+import answers
 import anytime
 import coverage_table
 import engine
@@ -22,6 +23,10 @@ BENCHMARKS = {
     "promise": promise.table,
     "asks": planning.asks,
     "anytime": anytime.table,
+    "differences": answers.differences,
+    "targets": answers.targets,
+    "stopping": answers.stopping,
+    "bias": answers.bias,
 }
 NUMBERS = {"numbers": numbers_table.table, "planning": planning.table}
 LONG = {

@@ -6,7 +6,16 @@ be afforded -> a collector turns both into episodes -> an estimate comes out.
 
 from saver import _interrupt as _interrupt  # before what takes long
 from saver import design, errors, estimate, experiments, problem, safety, scenarios, theory
-from saver.collect import COLLECTORS, Campaign, Collector, Knowledge, Statistics, Trial
+from saver.collect import (
+    COLLECTORS,
+    Campaign,
+    Collector,
+    Comparison,
+    Knowledge,
+    Precise,
+    Statistics,
+    Trial,
+)
 from saver.engine import Runs, simulate
 from saver.problem import (
     END,
@@ -36,6 +45,7 @@ __all__ = [
     "Bounded",
     "Campaign",
     "Collector",
+    "Comparison",
     "Diagnosis",
     "Empirical",
     "Episode",
@@ -44,6 +54,7 @@ __all__ = [
     "Knowledge",
     "Mdp",
     "Player",
+    "Precise",
     "Problem",
     "Runs",
     "Scenario",

@@ -297,7 +297,7 @@ def test_the_trials_that_are_out_are_there_after_a_restart():
     for here, there in zip(campaign.outstanding, twin.outstanding, strict=True):
         assert here.same_as(there)
         twin.tell(there, Player(asked.world).run(there))  # one that never ran can still be run
-    assert twin.outstanding == ()
+    assert twin.outstanding == {}
     with pytest.raises(InvalidData, match="trial 3 was abandoned already"):
         twin.abandon(3)
     assert repr(trials[0]).startswith("Trial(number=1, kind='")

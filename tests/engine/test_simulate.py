@@ -33,8 +33,8 @@ def test_conditional_mse_by_hand_when_all_is_seen():
     truth = Truth(ASKED)
     counts = np.array([[1, 2, 4, 5]])
     c, variance = ASKED.problem.target, ASKED.world.reward.variance
-    assert truth.conditional_mse(counts) == pytest.approx(np.sum(c**2 * variance / counts))
-    assert np.isnan(truth.conditional_mse(np.zeros((1, 4), dtype=int)))
+    assert truth.conditional_mse(counts, "target") == pytest.approx(np.sum(c**2 * variance / counts))
+    assert np.isnan(truth.conditional_mse(np.zeros((1, 4), dtype=int), "target"))
 
 
 def test_empirical_and_conditional_errors_agree():

@@ -69,11 +69,11 @@ class Slow:
     """What happened, trial by trial, and the sums of any of them."""
 
     def __init__(self, campaign):
-        self.setup, self.keeper = campaign._setup, campaign._setup.anytime
+        self.setup, self.keeper = campaign._setup, campaign._setup.anytime["target"]
         self.mdp, self.trials, weights = campaign.problem.mdp, {}, None
         for event in campaign.events:
             if isinstance(event, Asked):
-                weights = event.tickets["rewards"] or weights
+                weights = event.tickets["rewards target"] or weights
                 self.trials[event.number] = {"weights": weights, "event": event, "fate": "out"}
             elif isinstance(event, Told):
                 whole = event.complete or not self.keeper.hostile
@@ -94,8 +94,8 @@ class Slow:
     def sums(self, numbers):
         """As plain numbers and arrays."""
         size = self.mdp.states * self.mdp.actions
-        found = {name: np.zeros(size) for name in ("T", "total", "W", "awaited", "walked", "most")}
-        found |= dict.fromkeys(("gained", "noise", "hidden", "hidden_noise", "asked"), 0.0)
+        found = {name: np.zeros(size) for name in ("T", "total", "W", "V", "Q", "awaited", "walked", "most")}
+        found |= dict.fromkeys(("gained", "drawn", "noise", "hidden", "hidden_noise", "asked"), 0.0)
         plan = None
         for number in sorted(self.trials):
             trial = self.trials[number]
@@ -122,6 +122,10 @@ class Slow:
                 found["walked"][p] += 1
                 found["total"][p] += r
                 found["W"][p] += w[p]
+                v = trial["weights"].v[p]
+                found["V"][p] += v
+                found["Q"][p] += v**2
+                found["drawn"] += v * r
                 found["gained"] += w[p] * r
                 found["noise"] += (w[p] * spread) ** 2
         return found
@@ -134,7 +138,11 @@ def test_sums_are_those_of_the_trials_that_count(seed, losses, bounded):
     made = scenario(seed, bounded)
     campaign = Campaign(made.problem, "on-policy", EPISODES, losses=losses, keep="episodes", seed=seed)
     story(campaign, made.world, seed + 10)
-    slow, keeper, book = Slow(campaign), campaign._setup.anytime, campaign._state.books["rewards"]
+    slow, keeper, book = (
+        Slow(campaign),
+        campaign._setup.anytime["target"],
+        campaign._state.books["rewards target"],
+    )
     out = [number for number, trial in slow.trials.items() if trial["fate"] == "out"]
     assert out
     told = {number for number, trial in slow.trials.items() if trial["fate"] == "told"}
@@ -144,7 +152,19 @@ def test_sums_are_those_of_the_trials_that_count(seed, losses, bounded):
         cases.append((keeper.told(book, hiding=True), set(slow.trials)))
     for tally, numbers in cases:
         wanted = slow.sums(numbers)
-        for name in ("T", "total", "W", "gained", "noise", "asked", "hidden", "hidden_noise"):
+        for name in (
+            "T",
+            "total",
+            "W",
+            "V",
+            "Q",
+            "gained",
+            "drawn",
+            "noise",
+            "asked",
+            "hidden",
+            "hidden_noise",
+        ):
             np.testing.assert_allclose(getattr(tally, name), wanted[name], rtol=1e-10, err_msg=name)
         if losses == "hostile" and numbers:
             own = keeper.bands(0.9)
@@ -169,7 +189,9 @@ def test_weights_depend_on_nothing_that_comes_later():
             episode = player.run(trial)
             rewards = episode.rewards + (shift if k == 30 else 0.0)
             campaign.tell(trial, episode.states, episode.actions, rewards, episode.constraints)
-        found.append([event.tickets["rewards"] for event in campaign.events if isinstance(event, Asked)])
+        found.append(
+            [event.tickets["rewards target"] for event in campaign.events if isinstance(event, Asked)]
+        )
     for number, (one, two) in enumerate(zip(*found, strict=True), start=1):
         if one is not None and number <= 31:
             np.testing.assert_array_equal(one.w, two.w)

@@ -181,7 +181,7 @@ def test_intervals_of_runs_are_those_of_the_campaign():
         trial = campaign.ask()
         campaign.tell(trial, *player.run(trial))
     low, high = found.interval(0.9)
-    assert campaign.estimate(0.9).interval == pytest.approx((low[0, -1], high[0, -1]))
+    assert campaign.estimate(level=0.9).interval == pytest.approx((low[0, -1], high[0, -1]))
     assert found.freedom[0, -1] == pytest.approx(campaign.estimate().freedom)
     with pytest.raises(saver.errors.InvalidProblem, match="level"):
         found.interval(1.0)

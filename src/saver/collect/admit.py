@@ -9,7 +9,7 @@ import numpy as np
 
 from saver._types import Floats
 from saver.collect.apply import chances, is_weighted
-from saver.collect.events import Abandoned, Cancelled, Learned, Told
+from saver.collect.events import Abandoned, Cancelled, Extended, Learned, Told
 from saver.collect.setup import Setup
 from saver.collect.state import State
 from saver.collect.trial import Trial
@@ -23,9 +23,10 @@ CLOSE = 1e-9  # of two propensities
 
 def may_ask(setup: Setup, state: State) -> None:
     """Refuse one trial too many."""
-    if state.spent >= setup.episodes:
+    if state.left(setup.episodes) <= 0:
         raise CampaignEnded(
-            f"all {setup.episodes} episodes have been asked for; start a campaign with more episodes"
+            f"all {setup.episodes + state.more} episodes have been asked for; extend the campaign, or start "
+            "one with more episodes"
         )
 
 
@@ -38,9 +39,14 @@ def told(setup: Setup, state: State, trial: Trial | int, complete: bool, episode
     _check_actions(setup, found, seen, likely)
     _check_propensities(found, seen, likely)
     if complete and is_weighted(setup, found):
-        mdp, target = setup.problem.mdp, setup.problem.target
+        mdp, target = setup.problem.mdp, setup.problem.first
         importance_return(mdp, target, seen.states, seen.actions, seen.rewards, likely)
     return Told(found.number, seen, complete)
+
+
+def extended(episodes: int) -> Extended:
+    """More trials."""
+    return Extended(checks.whole("episodes", episodes, 1))
 
 
 def abandoned(state: State, trial: Trial | int, ran: bool | None) -> Abandoned:

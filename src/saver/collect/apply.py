@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from saver._types import Floats
+from saver.collect.answers import look, look_due
 from saver.collect.events import (
     BASELINE,
     EXPLORE,
@@ -15,6 +16,7 @@ from saver.collect.events import (
     Asked,
     Cancelled,
     Event,
+    Extended,
     Learned,
     Plan,
     Told,
@@ -37,6 +39,9 @@ def apply(setup: Setup, state: State, event: Event) -> State:
         _abandoned(setup, state, event)
     elif isinstance(event, Cancelled):
         _cancelled(setup, state, event)
+    elif isinstance(event, Extended):
+        state.more += event.episodes
+        state.needed = None
     else:
         _learned(setup, state, event)
     return state
@@ -64,7 +69,7 @@ def _told(setup: Setup, state: State, event: Told) -> None:
     learned = trial.kind != "baseline" or setup.collector.learn_from_baseline
     if learned and (event.complete or setup.counts_parts):
         weighted = chances(trial, episode) if is_weighted(setup, trial) else None
-        take(setup.problem.mdp, setup.problem.target, state.sums, episode, weighted)
+        take(setup.problem.mdp, setup.problem.first, state.sums, episode, weighted)
     if learned:
         state.constraints.extend(episode.states, episode.actions, episode.constraints)
     nodes = setup.stage.grid.slot[np.arange(len(episode)), episode.states]
@@ -72,6 +77,8 @@ def _told(setup: Setup, state: State, event: Told) -> None:
     state.told[trial.kind] += 1
     for name, keeper in setup.keepers.items():
         keeper.tell(state.books[name], event.number, play, episode if learned else None, event.complete)
+    if look_due(state):
+        state.looks.append(look(setup, state))
 
 
 def _abandoned(setup: Setup, state: State, event: Abandoned) -> None:
@@ -93,7 +100,7 @@ def _cancelled(setup: Setup, state: State, event: Cancelled) -> None:
 
 def _learned(setup: Setup, state: State, event: Learned) -> None:
     for episode in event.episodes:
-        take(setup.problem.mdp, setup.problem.target, state.sums, episode, None)
+        take(setup.problem.mdp, setup.problem.first, state.sums, episode, None)
         state.constraints.extend(episode.states, episode.actions, episode.constraints)
         for name, keeper in setup.keepers.items():
             keeper.learn(state.books[name], episode)

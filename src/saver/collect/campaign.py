@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from saver._types import Ints
-from saver.collect import admit, snapshot
+from saver.collect import admit, answers, reports, snapshot
 from saver.collect import decide as deciding
+from saver.collect.answers import Comparison, Uncertain
 from saver.collect.apply import apply
 from saver.collect.collectors import Collector
 from saver.collect.events import Event
 from saver.collect.knowledge import Knowledge, Statistics
-from saver.collect.setup import PLUGIN, REWARDS, USED, Setup
+from saver.collect.setup import PLUGIN, USED, Setup
 from saver.collect.state import State
+from saver.collect.stopping import Precise
 from saver.collect.trial import Trial
-from saver.errors import InvalidData, InvalidProblem
+from saver.errors import CampaignEnded, InvalidData, InvalidProblem
 from saver.estimate import Estimate
-from saver.estimate.asymptotic import stretched
-from saver.estimate.log import estimate
 from saver.problem import checks
 from saver.problem.episode import Episode
-from saver.problem.statement import Problem
+from saver.problem.statement import BASELINE, Problem
 
 F = TypeVar("F", bound=Callable[..., Any])
 KEEP = ("moments", "episodes")
@@ -94,6 +96,8 @@ class Campaign:
     "random", chance, given what was told before. `order` declares which trials can have run: "any" of those
     that are out, or with "asked" none without those that were asked before it.
 
+    `until` ends the campaign before its last episode, as soon as the answer is precise enough.
+
     For a bandit:
 
         campaign = Campaign(problem, "saver", episodes=1000)
@@ -114,9 +118,10 @@ class Campaign:
         keep: str = "moments",
         losses: str = "hostile",
         order: str = "any",
+        until: Precise | None = None,
     ) -> None:
         checks.choice("keep", keep, KEEP)
-        setup = Setup(problem, collector, episodes, knowledge, losses, order)
+        setup = Setup(problem, collector, episodes, knowledge, losses, order, until)
         self._begin(setup, State.begin(setup, seed), [] if keep == "episodes" else None)
         if history is not None:
             self._take(admit.learned(setup, history))
@@ -124,6 +129,7 @@ class Campaign:
     def _begin(self, setup: Setup, state: State, events: list[Event] | None) -> None:
         self._lock, self._busy, self._torn = threading.RLock(), False, False
         self._setup, self._state, self._events = setup, state, events
+        self._width: tuple[Any, float] = (None, math.inf)
 
     def _take(self, event: Event) -> None:
         self._torn = True  # until all of it has happened
@@ -135,10 +141,17 @@ class Campaign:
     @alone
     def ask(self) -> Trial:
         """The next episode to run. Explores first, then follows the design, behind the gate."""
+        if self._answered:
+            raise CampaignEnded(f"{self.ended}; nothing more needs to be asked for")
         admit.may_ask(self._setup, self._state)
         event = deciding.decide(self._setup, self._state)
         self._take(event)
         return self._state.out[event.number]
+
+    @alone
+    def extend(self, episodes: int) -> None:
+        """So many episodes more may be asked for. Promises and intervals hold on; their tuning stays."""
+        self._take(admit.extended(episodes))
 
     @alone
     def tell(
@@ -183,8 +196,13 @@ class Campaign:
 
     @property
     def episodes(self) -> int:
-        """How many trials may be asked for."""
+        """How many trials were planned; `extend` adds to them."""
         return self._setup.episodes
+
+    @property
+    def until(self) -> Precise | None:
+        """How precise an answer ends the campaign."""
+        return self._setup.until
 
     @property
     def losses(self) -> str:
@@ -205,29 +223,113 @@ class Campaign:
         return tuple(self._events)
 
     @reading
-    def estimate(self, level: float = 0.95, *, anytime: bool = False) -> Estimate:
-        """The value of the target, from what was told.
+    def estimate(
+        self,
+        of: Any = None,
+        *,
+        against: Any = None,
+        level: float = 0.95,
+        anytime: bool = False,
+        fair: bool = False,
+    ) -> Estimate:
+        """What the problem asks for, from what was told; or the value of any policy.
+
+        `of` is the name of a target, which must be said where there are several, or a policy; `against`, the
+        name of another, "baseline", or a policy, asks for the difference to it.
 
         The interval is for one look; with anytime=True it holds at all looks at once, however often one
         looks and whatever one does then: strictly where the problem promises something about rewards
-        (`Problem(reward=...)`), else in the limit of many episodes.
+        (`Problem(reward=...)`), else in the limit of many episodes. It is made for what the problem asks; of
+        other policies it holds as well, and is wider.
+
+        With fair=True samples count as the weights say that they had when their trials were asked, so that no
+        choice can bias the value: for outcomes that are both the reward and the constraint.
         """
-        problem, sums = self.problem, self._state.sums
-        kind = self.collector.estimate
-        found = estimate(problem.mdp, problem.target, sums, kind, level, problem.reward)
-        checks.flag("anytime", anytime)
-        if not anytime:
-            return found
-        keeper = self._setup.anytime
-        if keeper is None:
-            return found.stretched(float(stretched(sums.episodes, self.episodes, level)))
-        return found.always(*keeper.interval(self._state.books[REWARDS], level))
+        asked = answers.wanted(self.problem, of, against)
+        return answers.estimate_of(self._setup, self._state, asked, level, anytime, fair)
+
+    @reading
+    def compare(self, of: Any = None, *, level: float = 0.95, anytime: bool = True) -> Comparison:
+        """Whether a target is better than the baseline; with anytime=True one may ask every day."""
+        if of is None and len(self.problem.targets) == 1:
+            (of,) = self.problem.targets
+        found = self.estimate(of, against=BASELINE, level=level, anytime=anytime)
+        return answers.comparison(found, self._state.sums.episodes)
+
+    @reading
+    def uncertainty(self, of: Any = None, *, against: Any = None) -> list[Uncertain]:
+        """Which pairs the variance that is left comes from, the largest share first."""
+        asked = answers.wanted(self.problem, of, against)
+        return answers.uncertainty(self._setup, self._state, asked)
 
     @property
     @reading
-    def outstanding(self) -> tuple[Trial, ...]:
-        """The trials that are out, in order of asking."""
-        return tuple(self._state.out.values())
+    def done(self) -> bool:
+        """Whether no more trials can be asked for: all were, or the answer is as precise as was wanted."""
+        return self._answered or self._state.left(self.episodes) <= 0
+
+    @property
+    @reading
+    def ended(self) -> str:
+        """Why no more trials can be asked for; empty while they can."""
+        until, asked = self._setup.until, self.episodes + self._state.more
+        if self._answered:
+            return f"after {self._state.spent:,} of {asked:,} episodes the answer has {until}"
+        if not self.done:
+            return ""
+        said = f"all {asked:,} episodes have been asked for"
+        if until is None:
+            return said
+        return f"{said}, and the half-width is {self._half_width:.4g}, not {until.half_width:g}: extend it"
+
+    @property
+    def _answered(self) -> bool:
+        return self._setup.until is not None and self._half_width <= self._setup.until.half_width
+
+    @property
+    def _half_width(self) -> float:
+        """What `until` looks at; made anew when something was told or lost."""
+        state = self._state
+        key = sum(state.told.values()), len(state.out), len(state.abandoned), len(state.cancelled)
+        if self._width[0] != key:
+            self._width = key, answers.half_width(self._setup, state)
+        return self._width[1]
+
+    @property
+    @reading
+    def outstanding(self) -> dict[Trial, int]:
+        """The trials that are out, in order of asking, each with its age: how many were asked since."""
+        return {trial: self._state.asked - trial.number for trial in self._state.out.values()}
+
+    # -- tables, pictures, pages -------------------------------------------------------------------------
+
+    @reading
+    def to_frame(self) -> Any:
+        """A pandas table: every told step with `keep="episodes"`, else what is known of each pair."""
+        if self._events is not None:
+            return reports.frame(reports.steps_table(self._events))
+        return reports.frame(reports.moments_table(self.problem, self._state))
+
+    @reading
+    def plot(self, path: str | os.PathLike[str]) -> Path:
+        """Draw the budget, the estimate with both intervals, and what was played, to a .png, .pdf or .svg."""
+        looks = self._state.looks
+        if sum(self._state.told.values()) > (looks[-1][0] if looks else 0):
+            looks = [*looks, answers.look(self._setup, self._state)]
+        return reports.plot(looks, reports.question(self.problem), Path(path))
+
+    @reading
+    def report(self, folder: str | os.PathLike[str]) -> Path:
+        """Write report.md, campaign.png, looks.csv and uncertainty.csv to a folder, which is made."""
+        place = Path(folder)
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+        except OSError as cause:
+            raise InvalidData(
+                f"cannot make {place}: {cause.strerror or cause}; give another folder"
+            ) from None
+        reports.write_all(self, place, self._state.looks)
+        return place / "report.md"
 
     @reading
     def statistics(self) -> Statistics:

@@ -88,7 +88,7 @@ def design(setup: Setup, state: State, plan: Plan | None) -> Candidate:
     counts = visits(setup, state, policy.by_step, kinds)
     if state.needed is None or state.needed[0] is not plan:
         since = 1 if setup.designer.fixed else plan.since
-        state.needed = plan, unplanned(setup, policy, since)
+        state.needed = plan, unplanned(setup, policy, since, state.more)
     first = come_first(setup, state, state.needed[1])
     return Candidate("design", *_follow(setup, policy, counts, first))
 
@@ -129,7 +129,7 @@ def pace(setup: Setup, state: State) -> float:
     out = [trial.kind == "baseline" for trial in state.out.values()]
     baseline = state.told["baseline"] + sum(out)
     designed = sum(state.told.values()) + len(out) - baseline
-    return setup.used.pace(state.books[USED], designed, baseline, setup.episodes - state.spent)
+    return setup.used.pace(state.books[USED], designed, baseline, state.left(setup.episodes))
 
 
 def statistics(setup: Setup, state: State) -> Statistics:
@@ -148,7 +148,7 @@ def visits(setup: Setup, state: State, by_step: bool, kinds: tuple[str, ...]) ->
     return counts if by_step else setup.stage.grid.by_state(counts)
 
 
-def unplanned(setup: Setup, policy: Policy, number: int) -> Ints:
+def unplanned(setup: Setup, policy: Policy, number: int, more: int = 0) -> Ints:
     """`Designer.needed`, without the pairs that a plan made for episode `number` will visit by itself.
 
     What comes first is played wherever its state is met, in a long episode again and again. The exact design
@@ -158,7 +158,7 @@ def unplanned(setup: Setup, policy: Policy, number: int) -> Ints:
     designer, stage = setup.designer, setup.stage
     if not designer.exact_on_graph:
         return designer.needed
-    to_come = (setup.episodes - number + 1) * stage.grid.by_state(stage.evaluate(policy).flow)
+    to_come = (setup.episodes + more - number + 1) * stage.grid.by_state(stage.evaluate(policy).flow)
     return np.where(to_come >= 1.0, UNNEEDED, designer.needed)
 
 

@@ -98,4 +98,12 @@ class Learned:
     episodes: tuple[Any, ...]
 
 
-Event = Asked | Told | Abandoned | Cancelled | Learned
+@portable("extended")
+@dataclass(frozen=True, eq=False)
+class Extended:
+    """So many trials more may be asked for."""
+
+    episodes: int
+
+
+Event = Asked | Told | Abandoned | Cancelled | Learned | Extended

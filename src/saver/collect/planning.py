@@ -16,7 +16,7 @@ from saver.design import Planner, dag, is_tree, tree
 from saver.design.onestate import one_decision
 from saver.design.sepec import with_side_information, without_side_information
 from saver.errors import InvalidPolicy, InvalidProblem
-from saver.problem import checks, weights
+from saver.problem import checks
 from saver.problem.bellman import by_step
 from saver.problem.statement import Problem
 from saver.safety.widths import paper_lower, paper_width
@@ -42,16 +42,16 @@ class Designer:
 
     def __init__(self, problem: Problem, collector: Collector, episodes: int) -> None:
         self.problem, self.collector, self.episodes = problem, collector, episodes
-        self.weights = weights(problem.mdp, problem.target)
-        self.needed = needed_pairs(self.weights, episodes)
+        self.asked = problem.question
+        self.needed = needed_pairs(self.asked.size, episodes)
         self.is_tree = is_tree(problem.mdp)
         self.planner = Planner(problem.mdp) if collector.design == "exact" else None
         self.allowed = problem.mdp.available.copy()
         if collector.design == "sepec":
             self._check_sepec()
-        if collector.design == "as-printed" and problem.target.ndim == 3 and not self.is_tree:
+        if collector.design == "as-printed" and self.asked.reference.ndim == 3 and not self.is_tree:
             raise InvalidPolicy(
-                "target depends on the step, which the printed design for graphs does not know; use a "
+                "what is asked depends on the step, which the printed design for graphs does not know; use a "
                 "collector with design='closed-form'"
             )
 
@@ -91,14 +91,15 @@ class Designer:
             made = checks.policy(problem.mdp, design(statistics), "the policy that the design returned")
             return np.array(made)  # a copy: the function may use its array again
         if design in ("closed-form", "as-printed") and self.is_tree:
-            return tree(problem.mdp, problem.target, variance).policy
+            return tree(problem.mdp, self.asked.reference, self.asked.factor * variance).policy
         if design in ("closed-form", "as-printed"):
-            return dag(problem.mdp, problem.target, variance, time_indexed=design == "closed-form").policy
+            reference, costs = self.asked.reference, self.asked.factor * variance
+            return dag(problem.mdp, reference, costs, time_indexed=design == "closed-form").policy
         if design == "sepec":
             return self._sepec(statistics, variance)
         named: dict[str, Floats] = {
             "uniform": problem.mdp.uniform,
-            "target": problem.target,
+            "target": self.asked.reference,
             "baseline": problem.baseline,
         }
         return named[design]
@@ -106,7 +107,7 @@ class Designer:
     def _exact(self, statistics: Statistics, variance: Floats, paced: float, warm: Any) -> Designed:
         """The exact safe design for what is believed; as safe as can be where nothing reaches the bound."""
         assert self.planner is not None
-        mean, w = statistics.constraint_mean, self.weights**2 * variance
+        mean, w = statistics.constraint_mean, self.asked.size**2 * variance
         if (only := self.planner.only_state) is not None:
             policy = self.problem.mdp.uniform.copy()
             policy[only] = one_row(
@@ -116,7 +117,7 @@ class Designer:
         planner = copy.copy(self.planner)  # solves of several campaigns may run at once
         planner.last = warm
         required = attainable(self.problem.required, paced, planner.best_value(mean))
-        hint = self.problem.target if warm is None else None
+        hint = self.asked.reference if warm is None else None
         plan = planner.solve(w, mean, required, hint=hint, tolerance=GAP, settle=SETTLED, work=QUOTA)
         return Designed(planner.unroll(plan)[0], planner.last)
 
@@ -136,7 +137,7 @@ class Designer:
     def _sepec(self, statistics: Statistics, variance: Floats) -> Floats:
         """SEPEC's behaviour, [1, A]; lower bounds stand for constraint means that a pilot has estimated."""
         problem, mean = self.problem, statistics.constraint_mean
-        target, baseline = by_step(problem.mdp, problem.target)[0, 0], by_step(problem.mdp, problem.baseline)
+        target, baseline = by_step(problem.mdp, problem.first)[0, 0], by_step(problem.mdp, problem.baseline)
         if self.collector.side_information == "none":
             return without_side_information(target, baseline[0, 0], problem.alpha)[None]
         if self.collector.side_information == "pilot":

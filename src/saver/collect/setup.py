@@ -13,12 +13,15 @@ from saver.collect.belief import believed_variance
 from saver.collect.collectors import Collector, find_collector
 from saver.collect.knowledge import Knowledge
 from saver.collect.planning import Designer
+from saver.collect.stopping import Precise
 from saver.collect.trial import Trial
 from saver.design import coverage
+from saver.errors import InvalidProblem
 from saver.estimate.anytime import Anytime
 from saver.problem import checks
 from saver.problem.codec import fingerprint
 from saver.problem.moments import Moments
+from saver.problem.question import VALUE
 from saver.problem.statement import Problem
 from saver.safety import LEDGERS, LOSSES, ORDERS, Ledger, Play, Stage, Terms
 from saver.safety.policies import Policy
@@ -38,6 +41,7 @@ class Setup:
         knowledge: Knowledge | None = None,
         losses: str = "hostile",
         order: str = "any",
+        until: Precise | None = None,
     ) -> None:
         checks.kind("problem", problem, Problem)
         self.problem, self.collector = problem, find_collector(collector)
@@ -46,6 +50,10 @@ class Setup:
             checks.choice("losses", losses, LOSSES),
             checks.choice("order", order, ORDERS),
         )
+        if until is not None:
+            checks.kind("until", until, Precise)
+        self.until = until
+        self._check_asked()
         if knowledge is not None:
             checks.kind("knowledge", knowledge, Knowledge)
         self.knowledge = (knowledge or Knowledge()).limited(problem, self.collector.knows)
@@ -53,15 +61,25 @@ class Setup:
         self.designer = Designer(problem, self.collector, self.episodes)
         terms = Terms(problem, self.episodes, self.stage, self.losses, self.order)
         self.ledgers = self._ledgers(terms)
-        self.anytime = None if problem.reward is None else Anytime(terms)
-        self.keepers: dict[str, Any] = {**self.ledgers}  # all that events are told to
-        if self.anytime is not None:
-            self.keepers[REWARDS] = self.anytime
+        self.anytime: dict[str, Anytime] = {}  # by target
+        if problem.reward is not None:
+            self.anytime = {name: Anytime(terms, name) for name in problem.targets}
+        books = {f"{REWARDS} {name}": keeper for name, keeper in self.anytime.items()}
+        self.keepers: dict[str, Any] = {**self.ledgers, **books}  # all that events are told to
         self.baseline = self.stage.grid.policy(problem.baseline)
         self.baseline_play = self.stage.play(self.baseline)
         self.rewards = None if problem.reward is None else problem.reward.tables(problem.mdp)
         self.offsets = {by_step: self.ahead(by_step) for by_step in (False, True)}
         self.stream = np.random.Generator(np.random.PCG64(0))  # set to a state before every use
+
+    def _check_asked(self) -> None:
+        """Importance weights are made for one value."""
+        problem = self.problem
+        if self.collector.estimate == "importance" and (len(problem.targets), problem.estimand) != (1, VALUE):
+            raise InvalidProblem(
+                f"the collector's estimate is 'importance', which knows the value of one target; the problem "
+                f"asks for a {problem.estimand} of {len(problem.targets)}: use estimate='certainty'"
+            )
 
     def _ledgers(self, terms: Terms) -> dict[str, Ledger]:
         kinds = {PLUGIN: "plugin", USED: self.collector.ledger}

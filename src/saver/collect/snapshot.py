@@ -37,6 +37,8 @@ def dump(setup: Setup, state: State, events: list[Any] | None = None) -> dict[st
         "out": _dump_out(list(state.out.values())),
         "events": None if events is None else [pack(event, small=True) for event in events],
     }
+    if setup.until is not None:
+        plain["until"] = pack(setup.until)
     return {**plain, "checksum": checksum(plain)}
 
 
@@ -59,9 +61,9 @@ def load(
             raise InvalidData("the state was changed or damaged since it was taken; restore an earlier one")
         if plain["fingerprint"] != fingerprint_of(problem, collector):
             raise InvalidData("the state is of another problem or collector; restore it with those")
-        setup = Setup(
-            problem, collector, plain["episodes"], _knowledge(plain["knowledge"]), *plain["feedback"]
-        )
+        losses, order = plain["feedback"]
+        known, until = _knowledge(plain["knowledge"]), unpack(plain.get("until"))
+        setup = Setup(problem, collector, plain["episodes"], known, losses, order, until)
         state = unpack(plain["state"])
         state.out = _load_out(setup, plain["out"])
         for number, trial in state.out.items():

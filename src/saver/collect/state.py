@@ -39,6 +39,8 @@ class State:
         out: the trials that are out.
         abandoned: the numbers of trials that were abandoned.
         cancelled: the numbers of trials that never started.
+        more: trials that may be asked for beyond those planned.
+        looks: the answers after some of the told trials, their numbers growing by a twentieth.
     """
 
     stream: tuple[int, ...]
@@ -54,6 +56,8 @@ class State:
     out: dict[int, Trial] = field(default_factory=dict)
     abandoned: set[int] = field(default_factory=set)
     cancelled: set[int] = field(default_factory=set)
+    more: int = 0
+    looks: list[Any] = field(default_factory=list)
     outstanding: Any = field(default=None, init=False)  # sums over `out`: made when needed, never written
     needed: Any = field(default=None, init=False)  # a plan with what comes first under it, likewise
 
@@ -61,6 +65,10 @@ class State:
     def spent(self) -> int:
         """How many of the campaign's episodes were given out."""
         return self.asked - len(self.cancelled)
+
+    def left(self, planned: int) -> int:
+        """How many trials may still be asked for, of so many planned."""
+        return planned + self.more - self.spent
 
     @classmethod
     def begin(cls, setup: Setup, seed: int | np.random.SeedSequence = 0) -> State:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saver._jit import jit
+from saver._jit import loop
 from saver._types import Floats, Ints
 from saver.design.flows import Nodes
 from saver.design.limits import Design, check_variance
@@ -30,7 +30,9 @@ def tree(mdp: Mdp, target: ArrayLike, variance: ArrayLike) -> Design:
     check_tree(mdp)
     here = own_step(mdp, pi)
     M, policy = np.zeros(mdp.states), here.copy()
-    spread_over(Nodes.of(mdp), np.concatenate(mdp.layers[::-1]), here, noise, M, M, policy)
+    spread_over(
+        Nodes.of(mdp), np.concatenate(mdp.layers[::-1]), here, noise, np.ones(noise.shape), M, M, policy
+    )
     return Design(policy, M)
 
 
@@ -50,12 +52,13 @@ def dag(mdp: Mdp, target: ArrayLike, variance: ArrayLike, time_indexed: bool = F
     nodes, going = Nodes.of(mdp), going_on(mdp)
     B = np.zeros((mdp.horizon + 1, mdp.states))
     policy = by_step(mdp, pi).copy()
+    even = np.ones(noise.shape)
     for t in reversed(range(mdp.horizon)):
-        spread_over(nodes, going, np.array(by_step(mdp, pi)[t]), noise, B[t + 1], B[t], policy[t])
+        spread_over(nodes, going, np.array(by_step(mdp, pi)[t]), noise, even, B[t + 1], B[t], policy[t])
     if time_indexed:
         return Design(policy, B[:-1])
     stationary = np.array(pi)
-    spread_over(nodes, going, np.array(pi), noise, B[0], np.zeros(mdp.states), stationary)
+    spread_over(nodes, going, np.array(pi), noise, even, B[0], np.zeros(mdp.states), stationary)
     return Design(stationary, B[0])
 
 
@@ -73,11 +76,11 @@ def own_step(mdp: Mdp, policy: Floats) -> Floats:
     return rows
 
 
-@jit
+@loop
 def spread_over(
-    nodes: Any, states: Any, pi: Any, variance: Any, beyond: Any, spread: Any, policy: Any
+    nodes: Any, states: Any, pi: Any, variance: Any, factor: Any, beyond: Any, spread: Any, policy: Any
 ) -> None:
-    """For each of `states`, in this order, the terms pi sqrt(variance + discount^2 sum P beyond(s')^2).
+    """For each of `states`, in this order, the terms pi sqrt(factor variance + discount^2 sum P beyond^2).
 
     Their sum goes to `spread`, their shares to `policy`: the target's row where all are 0. On a tree `beyond`
     is `spread` itself, and children come before their parents.
@@ -89,7 +92,7 @@ def spread_over(
             ahead = 0.0
             for e in range(nodes.indptr[s * A + a], nodes.indptr[s * A + a + 1]):
                 ahead += nodes.data[e] * (beyond[nodes.indices[e]] * beyond[nodes.indices[e]])
-            policy[s, a] = pi[s, a] * np.sqrt(variance[s, a] + nodes.discount**2 * ahead)
+            policy[s, a] = pi[s, a] * np.sqrt(variance[s, a] * factor[s, a] + nodes.discount**2 * ahead)
             total += policy[s, a]
         spread[s] = total
         for a in range(A):

@@ -21,7 +21,6 @@ from saver.design.limits import Design, check_variance
 from saver.design.onestate import ROUNDING
 from saver.design.planner import TOLERANCE, Planner
 from saver.problem import checks
-from saver.problem.bellman import weights
 from saver.problem.mdp import Mdp
 from saver.problem.statement import Problem
 
@@ -78,8 +77,9 @@ def exact_pair(
     checks.kind("problem", problem, Problem)
     seconds = checks.between("seconds", seconds, 0.0, math.inf, closed=(True, False))
     mdp, planner = problem.mdp, Planner(problem.mdp)
-    w = weights(mdp, problem.target) ** 2 * check_variance(mdp, variance)
-    hint = dag(mdp, problem.target, variance, time_indexed=True).policy
+    asked, variance = problem.question, check_variance(mdp, variance)
+    w = asked.size**2 * variance
+    hint = dag(mdp, asked.reference, asked.factor * variance, time_indexed=True).policy
     free = plan = planner.solve(w, hint=hint, tolerance=tolerance, seconds=seconds / 2)
     if constraint_mean is not None:
         mean = checks.shaped("constraint_mean", constraint_mean, (mdp.states, mdp.actions))

@@ -30,12 +30,13 @@ from saver.engine.kernel.forms import ESTIMATED, OUTSIDE, RANDOM
 from saver.engine.kernel.layout import lay_rules, lay_scene, lay_sheets, rows_of
 from saver.engine.kernel.memory import CONSTRAINT, COUNT, MEAN, SQUARES, Out, Tracker, new_run
 from saver.engine.kernel.streams import stream
-from saver.engine.reference import RECORDED, interval_of, run_once
+from saver.engine.reference import interval_of, room, run_once
 from saver.errors import SaverError
 from saver.estimate.certainty import certainty_estimated
 from saver.estimate.interval import Estimate
 from saver.problem.bellman import by_step
 from saver.problem.moments import Moments
+from saver.problem.question import DIFFERENCE
 from saver.problem.seeds import child_seed
 from saver.problem.world import Scenario
 from saver.simulator import Truth, knowledge_of
@@ -53,6 +54,7 @@ class Setting:
         episodes: int,
         seed: int | np.random.SeedSequence,
         truth: Truth,
+        fair: bool = False,
     ) -> None:
         self.scenario, self.collector, self.episodes, self.truth = scenario, collector, episodes, truth
         self.seed = child_seed(seed)
@@ -65,7 +67,7 @@ class Setting:
         elif collector.design == "closed-form" and not setup.designer.is_tree:
             design = by_step(problem.mdp, design)
         self.scene, laws = lay_scene(scenario, setup)
-        self.rules = rules = lay_rules(setup, scenario, truth, self.scene, laws, (explore, design))
+        self.rules = rules = lay_rules(setup, scenario, truth, self.scene, laws, (explore, design), fair)
         draws_explore = rules.explorations > 0 and not rules.explore_tracked
         self.policies = (
             explore if draws_explore else problem.baseline,
@@ -116,8 +118,9 @@ class Worker:
             if status == kernel.PLAN:
                 self._plan()
             elif status == kernel.CHECK:
-                for name, number in interval_of(self._estimate()).items():
-                    getattr(row, name)[self.run.now.point - 1] = number
+                for i, target in enumerate(s.scenario.problem.targets.values()):
+                    for name, number in interval_of(self._estimate(target)).items():
+                        getattr(row, name)[i, self.run.now.point - 1] = number
             elif status == kernel.REFUSED:
                 self._explain(rows[0], out.checkpoints)
             if self.run.now.done == s.episodes:
@@ -161,14 +164,17 @@ class Worker:
         rate_all(tracker, begin, states, run.now.enough, run.needed, run.seen)
         self.run = run.following(tracker)
 
-    def _estimate(self) -> Estimate:
+    def _estimate(self, target: Floats) -> Estimate:
         s, run = self.setting, self.run
         problem = s.scenario.problem
         mdp, shape = problem.mdp, problem.mdp.transitions.shape
         moves = sparse.csr_array((run.moves, s.scene.to, s.scene.indptr), shape=shape, copy=True)
         moves.eliminate_zeros()
         rewards = self._moments()[0]
-        return certainty_estimated(mdp, problem.target, rewards, moves, run.ends, reward=problem.reward)
+        against = problem.baseline if problem.estimand == DIFFERENCE else None
+        return certainty_estimated(
+            mdp, target, rewards, moves, run.ends, reward=problem.reward, against=against
+        )
 
     def _explain(self, r: int, checkpoints: Ints) -> None:
         """Let the reference say what was refused."""
@@ -181,8 +187,7 @@ def run_compiled(
     setting: Setting, checkpoints: Ints, runs: int, threads: int, tick: Callable[[int], None]
 ) -> tuple[dict[str, Floats], Floats]:
     """All runs; `tick` is told how many were done."""
-    kept = {name: np.full((runs, len(checkpoints)), np.nan) for name in RECORDED}
-    worst = np.full(runs, np.nan)
+    kept, worst = room(setting.truth, checkpoints, runs), np.full(runs, np.nan)
     stop, finished = np.zeros(1, dtype=np.int64), queue.SimpleQueue[int]()
     size = max(1, min(setting.batch, -(-runs // threads)))
     turns = iter([range(first, min(first + size, runs)) for first in range(0, runs, size)])
@@ -197,7 +202,7 @@ def run_compiled(
                 if stop[0]:
                     break
                 block = slice(rows.start, rows.stop)
-                out = Out(checkpoints, *(kept[name][block] for name in RECORDED))
+                out = Out(checkpoints, *(numbers[block] for numbers in kept.values()))
                 worker.play(rows, out, worst[block])
                 finished.put(len(rows))
         except BaseException:
@@ -228,6 +233,6 @@ def prepare(setting: Setting, checkpoints: Ints) -> None:
     if not cached and not getattr(kernel.play_all, "signatures", ()):
         often = "once for this version" if folder else "in every process"
         print(f"saver: compiling the engine, {often}; about a minute", file=sys.stderr, flush=True)
-    blank = Out(checkpoints, *(np.full((0, len(checkpoints)), np.nan) for _ in RECORDED))
+    blank = Out(checkpoints, *room(setting.truth, checkpoints, 0).values())
     worker, streams = Worker(setting, np.zeros(1, dtype=np.int64)), setting.streams(range(1))
     kernel.play_all(setting.scene, setting.rules, setting.sheets, worker.run, blank, *streams, np.zeros(0))

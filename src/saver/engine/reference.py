@@ -4,30 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from saver._types import Floats, Ints
 from saver.collect import Campaign, Collector
+from saver.engine.runs import ANSWERS, COMMON
 from saver.estimate import Estimate
+from saver.problem.question import DIFFERENCE
 from saver.problem.seeds import child_seed
 from saver.problem.world import Scenario
 from saver.simulator import Feedback, Player, Truth, knowledge_of, rounds
-
-RECORDED = (
-    "estimates",
-    "stderr",
-    "freedom",
-    "below",
-    "above",
-    "budget",
-    "ledger",
-    "baseline_share",
-    "conditional_mse",
-    "anytime_low",
-    "anytime_high",
-)
 
 
 class Returns(NamedTuple):
@@ -36,6 +24,7 @@ class Returns(NamedTuple):
     feedback: Feedback | None = None
     losses: str = "hostile"
     order: str = "any"
+    fair: bool = False  # fair estimates are asked for
 
 
 AT_ONCE = Returns()
@@ -53,15 +42,37 @@ def run_reference(
     returns: Returns = AT_ONCE,
 ) -> tuple[dict[str, Floats], Floats]:
     """All runs, one after the other; `tick` is told after each."""
-    kept = {name: np.full((runs, len(checkpoints)), np.nan) for name in RECORDED}
-    worst = np.full(runs, np.nan)
+    kept, worst = room(truth, checkpoints, runs), np.full(runs, np.nan)
     for r in range(runs):
         own = child_seed(seed, r)
         found, worst[r] = run_once(scenario, collector, episodes, checkpoints, own, truth, returns)
-        for name in RECORDED:
-            kept[name][r] = found[name]
+        for name, numbers in found.items():
+            kept[name][r] = numbers
         tick(1)
     return kept, worst
+
+
+def room(truth: Truth, checkpoints: Ints, runs: int) -> dict[str, Floats]:
+    """For what is recorded: [runs, targets, C] for each answer, [runs, C] for the rest."""
+    shape = (runs, len(truth.values), len(checkpoints))
+    return {name: np.full(shape, np.nan) for name in ANSWERS} | {
+        name: np.full((runs, len(checkpoints)), np.nan) for name in COMMON
+    }
+
+
+def answers(campaign: Campaign, truth: Truth, target: str, fair: bool) -> dict[str, float]:
+    """What is recorded of one target."""
+    problem = campaign.problem
+    asked: dict[str, Any] = {"of": target}
+    asked["against"] = "baseline" if problem.estimand == DIFFERENCE else None
+    found = interval_of(campaign.estimate(**asked))
+    found["anytime_low"], found["anytime_high"] = campaign.estimate(**asked, anytime=True).interval
+    if campaign.collector.estimate == "certainty":
+        found["conditional_mse"] = truth.conditional_mse(campaign.counts, target)
+        if fair:
+            weighed = campaign.estimate(**asked, fair=True)
+            found["fair"], found["fair_stderr"] = weighed.value, weighed.stderr
+    return found
 
 
 def interval_of(found: Estimate) -> dict[str, float]:
@@ -92,20 +103,16 @@ def run_once(
         scenario.problem, collector, episodes, knowledge=known, seed=seed, losses=losses, order=order
     )
     player = Player(scenario.world, child_seed(seed, 1))
-    kept = {name: np.full(len(checkpoints), np.nan) for name in RECORDED}
+    kept = {name: numbers[0] for name, numbers in room(truth, checkpoints, 1).items()}
     at, worst = 0, math.inf
     for done in rounds(campaign, player, truth, returns.feedback, child_seed(seed, 2)):
         account, worst = done.account, done.account.worst
         if account.episodes == checkpoints[at]:
-            found = campaign.estimate()
-            for name, number in interval_of(found).items():
-                kept[name][at] = number
             kept["budget"][at] = account.budget
             kept["ledger"][at] = campaign.believed
             kept["baseline_share"][at] = account.baseline / account.episodes
-            if collector.estimate == "certainty":
-                kept["conditional_mse"][at] = truth.conditional_mse(campaign.counts)
-            ends = campaign.estimate(anytime=True).interval
-            kept["anytime_low"][at], kept["anytime_high"][at] = ends
+            for i, target in enumerate(truth.values):
+                for name, number in answers(campaign, truth, target, returns.fair).items():
+                    kept[name][i, at] = number
             at += 1
     return kept, worst

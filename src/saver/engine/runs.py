@@ -8,7 +8,7 @@ import struct
 import tokenize
 import zipfile
 import zlib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,7 +20,22 @@ from saver.errors import InvalidData, SaverError
 from saver.estimate.interval import student
 from saver.problem import checks
 
+ANSWERS = (
+    "estimates",
+    "stderr",
+    "freedom",
+    "below",
+    "above",
+    "conditional_mse",
+    "anytime_low",
+    "anytime_high",
+    "fair",
+    "fair_stderr",
+)  # of each target
+COMMON = ("budget", "ledger", "baseline_share")
 VIOLATED = 1e-9  # of baseline_value below 0
+COLUMNS = ("checkpoints", *ANSWERS, *COMMON, "worst_budget", "true_value", "baseline_value")
+NAMES = "names"
 BROKEN = (
     OSError, ValueError, KeyError, TypeError, EOFError, NotImplementedError, RuntimeError, SyntaxError,
     OverflowError, zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError,
@@ -43,9 +58,12 @@ class Runs:
         baseline_share: the share of baseline episodes, [R, C].
         conditional_mse: the mean squared error given the visits, [R, C]; NaN where it has no closed form.
         anytime_low, anytime_high: the ends of the interval that holds at all times, at level .95, [R, C].
+        fair: the estimates by the weights of asking, [R, C]: see `Campaign.estimate`; NaN if there are none.
+        fair_stderr: their standard errors, [R, C].
         worst_budget: the smallest true budget over all k, [R].
         true_value: of the target.
         baseline_value: of the problem.
+        by_name: where there are several targets, the same for each; the other attributes are of the first.
     """
 
     checkpoints: Ints
@@ -60,9 +78,12 @@ class Runs:
     conditional_mse: Floats
     anytime_low: Floats
     anytime_high: Floats
+    fair: Floats
+    fair_stderr: Floats
     worst_budget: Floats
     true_value: float
     baseline_value: float
+    by_name: dict[str, Runs] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         (runs, points), K, (mse, error) = self.estimates.shape, int(self.checkpoints[-1]), self.mse()
@@ -111,21 +132,42 @@ class Runs:
         target = Path(path)
         try:
             with replacing(target) as partial, partial.open("wb") as file:
-                np.savez(file, **{field.name: getattr(self, field.name) for field in fields(self)})
+                np.savez(file, **self._arrays())
         except OSError as cause:
             raise InvalidData(f"cannot write {target}: {cause.strerror}; give another path") from None
+
+    def _arrays(self) -> dict[str, Any]:
+        """Everything as arrays; those of other targets by their place among the names."""
+        found = {name: getattr(self, name) for name in COLUMNS}
+        if self.by_name:
+            found[NAMES] = np.array(list(self.by_name))
+        for i, one in enumerate(self.by_name.values()):
+            found |= {f"{name}.{i}": getattr(one, name) for name in (*ANSWERS, "true_value")}
+        return found
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Runs:
         """Read what `save` wrote."""
-        names = [field.name for field in fields(cls)]
         try:
             with Path(path).open("rb") as raw:
                 _check_sizes(raw)
                 with np.load(raw, allow_pickle=False) as file:
-                    data = {name: file[name] for name in names}
+                    data = {name: file[name] for name in COLUMNS}
+                    names = [str(name) for name in np.atleast_1d(file[NAMES])] if NAMES in file else []
+                    others = [
+                        {name: file[f"{name}.{i}"] for name in (*ANSWERS, "true_value")}
+                        for i in range(len(names))
+                    ]
         except BROKEN as cause:
             raise InvalidData(f"{path} is not a file that Runs.save wrote: {cause}") from None
+        found = cls._checked(path, data)
+        by_name = {name: cls._checked(path, data | other) for name, other in zip(names, others, strict=True)}
+        return replace(found, by_name=by_name)
+
+    @classmethod
+    def _checked(cls, path: Any, data: dict[str, Any]) -> Runs:
+        """From arrays that must fit together."""
+        data = dict(data)
         shape = (data["worst_budget"].size, data["checkpoints"].size)
         wanted = {"checkpoints": shape[1:], "worst_budget": shape[:1], "true_value": (), "baseline_value": ()}
         for name, values in data.items():
@@ -164,19 +206,7 @@ class Runs:
             raise SaverError("to_frame needs pandas: pip install 'saver-rl[frame]'") from None
         runs, points = self.estimates.shape
         columns = {"run": np.repeat(np.arange(runs), points), "episode": np.tile(self.checkpoints, runs)}
-        for name in (
-            "estimates",
-            "stderr",
-            "freedom",
-            "below",
-            "above",
-            "anytime_low",
-            "anytime_high",
-            "budget",
-            "ledger",
-            "baseline_share",
-            "conditional_mse",
-        ):
+        for name in (*ANSWERS, *COMMON):
             columns[name] = getattr(self, name).ravel()
         return pandas.DataFrame(columns)
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,8 +17,8 @@ from saver.collect import Collector
 from saver.collect.collectors import find_collector
 from saver.engine.compiled import Setting, run_compiled
 from saver.engine.kernel.layout import only_reference
-from saver.engine.reference import AT_ONCE, RECORDED, Returns, run_reference
-from saver.engine.runs import Runs
+from saver.engine.reference import AT_ONCE, Returns, run_reference
+from saver.engine.runs import ANSWERS, COMMON, Runs
 from saver.errors import InvalidProblem
 from saver.estimate.asymptotic import stretched
 from saver.estimate.interval import LEVEL
@@ -44,6 +45,7 @@ def simulate(
     feedback: Feedback | None = None,
     losses: str = "hostile",
     order: str = "any",
+    fair: bool = False,
 ) -> Runs:
     """Simulate `runs` campaigns; run r uses the child r of `seed`, so results do not depend on anything else.
 
@@ -52,35 +54,41 @@ def simulate(
     Python, in one thread. By default it is the first, and the second, which says so, where the first does not
     know a ledger, a law or an outcome of one's own, or feedback. `feedback` says how trials are lost and
     delayed, `losses` and `order` what the campaign is told of that. `threads` is the number of cores to use,
-    by default all. `progress` counts on standard error, or is a function that is told how many more runs are
-    done.
+    by default all. `fair` asks for fair estimates too. `progress` counts on standard error, or is a function
+    that is told how many more runs are done.
     """
     checks.kind("scenario", scenario, Scenario)
     chosen = find_collector(collector)
     if engine is not None:
         checks.choice("engine", engine, ENGINES)
-    returns = _returns(feedback, losses, order, engine)
+    returns = _returns(feedback, losses, order, engine, fair)
+    checks.flag("fair", fair)
+    if fair and (scenario.problem.reward is None or chosen.estimate != "certainty"):
+        raise InvalidProblem(
+            "fair is True, but fair estimates need a promise about rewards, Problem(reward=...), and a "
+            "collector with estimate='certainty'"
+        )
     if threads is not None:
         checks.whole("threads", threads, 1)
     count = checks.whole("episodes", scenario.episodes if episodes is None else episodes, 1)
     runs = checks.whole("runs", runs, 1)
     points = _checkpoints(checkpoints, count)
-    check_memory(runs, len(points), count)
+    check_memory(runs, len(points), count, len(scenario.problem.targets))
     truth = Truth(scenario)
     tick = _told(runs, progress)
     if engine == "reference" or _outside(scenario, chosen, returns):
         kept, worst = run_reference(scenario, chosen, count, points, seed, runs, truth, tick, returns)
     else:
-        setting = Setting(scenario, chosen, count, seed, truth)
+        setting = Setting(scenario, chosen, count, seed, truth, fair)
         kept, worst = run_compiled(setting, points, runs, threads or cores(), tick)
-    found = Runs(
-        checkpoints=points,
-        worst_budget=worst,
-        true_value=truth.value,
-        baseline_value=scenario.problem.baseline_value,
-        **kept,
-    )
-    return found if scenario.problem.reward is not None else _in_the_limit(found, chosen)
+    shared: dict[str, Any] = {name: kept[name] for name in COMMON}
+    shared |= {"worst_budget": worst, "baseline_value": scenario.problem.baseline_value}
+    by_name = {}
+    for i, (name, value) in enumerate(truth.values.items()):
+        mine: dict[str, Any] = {column: np.ascontiguousarray(kept[column][:, i]) for column in ANSWERS}
+        one = Runs(checkpoints=points, true_value=value, **shared, **mine)
+        by_name[name] = one if scenario.problem.reward is not None else _in_the_limit(one, chosen)
+    return replace(next(iter(by_name.values())), by_name=by_name if len(by_name) > 1 else {})
 
 
 def _in_the_limit(found: Runs, collector: Collector) -> Runs:
@@ -92,14 +100,14 @@ def _in_the_limit(found: Runs, collector: Collector) -> Runs:
     return replace(found, anytime_low=below, anytime_high=above)
 
 
-def _returns(feedback: Feedback | None, losses: str, order: str, engine: str | None) -> Returns:
+def _returns(feedback: Feedback | None, losses: str, order: str, engine: str | None, fair: bool) -> Returns:
     """How trials come back; refuse what cannot be."""
     if feedback is not None:
         checks.kind("feedback", feedback, Feedback)
     returns = Returns(
-        feedback, checks.choice("losses", losses, LOSSES), checks.choice("order", order, ORDERS)
+        feedback, checks.choice("losses", losses, LOSSES), checks.choice("order", order, ORDERS), fair
     )
-    if engine == "compiled" and returns != AT_ONCE:
+    if engine == "compiled" and returns[:-1] != AT_ONCE[:-1]:
         raise InvalidProblem(
             f"engine is 'compiled', feedback {feedback!r}, losses {losses!r} and order {order!r}; only the "
             "reference engine knows other feedback than all at once: leave engine out"
@@ -115,7 +123,7 @@ def _returns(feedback: Feedback | None, losses: str, order: str, engine: str | N
 def _outside(scenario: Scenario, collector: Collector, returns: Returns) -> bool:
     """Whether only the reference can run this; then say so, once."""
     why = only_reference(scenario, collector)
-    if why is None and returns != AT_ONCE:
+    if why is None and returns[:-1] != AT_ONCE[:-1]:
         why = "feedback that is lost or late"
     if why is not None:
         _say(f"{why}: this runs in the reference engine, some hundred times slower than the compiled one")
@@ -142,9 +150,9 @@ def _checkpoints(checkpoints: ArrayLike | None, episodes: int) -> Ints:
     return np.unique(np.append(raw.astype(np.int64), episodes))
 
 
-def check_memory(runs: int, points: int, episodes: int) -> None:
+def check_memory(runs: int, points: int, episodes: int, targets: int = 1) -> None:
     """Refuse what cannot be kept, before anything is run."""
-    need = 8.0 * (runs * points * len(RECORDED) + 2 * episodes)
+    need = 8.0 * (runs * points * (targets * len(ANSWERS) + len(COMMON)) + 2 * episodes)
     if hasattr(os, "sysconf") and need > 0.8 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"):
         raise InvalidProblem(
             f"{runs} runs of {episodes} episodes at {points} checkpoints need {need / 1e9:,.0f} GB of "

@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saver._types import Floats
+from saver.estimate.fair import by_weights
+from saver.estimate.interval import Estimate
 from saver.estimate.sequence import (
     Bands,
     bands,
@@ -25,13 +27,15 @@ from saver.estimate.sequence import (
     renewed,
     reward_ends,
     side,
+    spend,
     steer,
     steering,
     variance_of,
 )
-from saver.problem.bellman import occupancy, weights
+from saver.problem.bellman import visits
 from saver.problem.codec import portable
 from saver.problem.episode import Episode
+from saver.problem.moments import Moments
 from saver.problem.promise import Bounded
 from saver.safety.hidden import EIGHT, log_sets, most_visits, unseen
 from saver.safety.ledger import Terms
@@ -49,6 +53,7 @@ class Weights:
     until: int  # the trial from which on others are made
     w: Any
     guess: Any
+    v: Any = None  # for a fair estimate
 
 
 @portable("entry")
@@ -78,8 +83,9 @@ class RewardTally:
     Attributes:
         T, total: samples and their sum, by pair.
         W: the weights of the samples, by pair.
+        V: those for a fair estimate; Q: their squares, by pair.
         episodes: that were told.
-        gained: sum of w R.
+        gained: sum of w R; `drawn`: sum of v R.
         noise: sum of w^2 scale^2, or of w^2 (R - guess)^2 where rewards are bounded.
         asked: trials in all.
         hidden: of these, those of which nothing is told.
@@ -92,8 +98,11 @@ class RewardTally:
     T: Any
     total: Any
     W: Any
+    V: Any
+    Q: Any
     episodes: int = 0
     gained: float = 0.0
+    drawn: float = 0.0
     noise: float = 0.0
     asked: int = 0
     hidden: int = 0
@@ -135,32 +144,37 @@ class Sides(NamedTuple):
 class Anytime:
     """The rules; what changes is in the book. Events reach it as they reach a ledger."""
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: Terms, name: str | None = None) -> None:
         problem, mdp = terms.problem, terms.problem.mdp
         self.terms, self.stage, self.hostile = terms, terms.stage, terms.losses == "hostile"
         self.bounded = isinstance(problem.reward, Bounded)
         assert problem.reward is not None  # else there is no such interval
         tables = problem.reward.tables(mdp)
         self.floor, self.ceiling = (np.array(part).ravel() for part in (tables.floor, tables.ceiling))
-        usual = sum(occupancy(mdp, policy).sum(axis=0) for policy in (problem.target, mdp.uniform)) / 2
+        asked = problem.question
+        usual = (visits(mdp, asked.reference) + visits(mdp, mdp.uniform)) / 2
         samples = terms.episodes * float(usual.sum())
-        self.numbers = steering(weights(mdp, problem.target), usual, tables, self.bounded, samples)
+        c = asked.first if name is None else asked.weights[name]
+        self.numbers = steering(c, usual, tables, self.bounded, samples)
         self.pairs = int(mdp.available[mdp.reachable].sum())
         self.most = np.broadcast_to(self.stage.most, (mdp.states, mdp.actions)).ravel()
         self.unit = variance_of(self.numbers)
+        self._bands: dict[float, Bands] = {}
         self._steps = self.stage.nodes._replace(discount=1.0)
 
     def bands(self, level: float) -> Bands:
         """What an interval at this level needs."""
-        split = levels(level, self.terms.losses)
-        return bands(self.numbers, split, self.terms.episodes, self.pairs, self.bounded)
+        if level not in self._bands:
+            split = levels(level, self.terms.losses)
+            self._bands[level] = bands(self.numbers, split, self.terms.episodes, self.pairs, self.bounded)
+        return self._bands[level]
 
     # -- events ------------------------------------------------------------------------------------------
 
     def open(self) -> RewardBook:
         """Nothing asked."""
-        T, total, W = (np.zeros(len(self.numbers.c)) for _ in range(3))
-        return RewardBook(RewardTally(T, total, W))
+        T, total, W, V, Q = (np.zeros(len(self.numbers.c)) for _ in range(5))
+        return RewardBook(RewardTally(T, total, W, V, Q))
 
     def freeze(self, book: RewardBook, play: Play, baseline: bool) -> Weights | None:
         """New weights, if it is time for them; changes nothing."""
@@ -169,11 +183,12 @@ class Anytime:
             return None
         now = self.told(book)
         w = np.empty(len(self.numbers.c))
-        steer(float(now.episodes), now.T, now.W, self.numbers, w)
+        v, n = np.empty(len(w)), float(now.episodes)
+        steer(n, now.T, now.W, self.numbers, w)
+        spend(n, float(self.terms.episodes), now.T, now.V, self.numbers, v)
         middle = (self.floor + self.ceiling) / 2
-        return Weights(
-            int(renewed(number)), w, (now.total + middle) / (now.T + 1.0) if self.bounded else None
-        )
+        guess = (now.total + middle) / (now.T + 1.0) if self.bounded else None
+        return Weights(int(renewed(number)), w, guess, v)
 
     def ask(self, book: RewardBook, number: int, ticket: Weights | None, play: Play) -> None:
         """A trial goes out."""
@@ -267,6 +282,10 @@ class Anytime:
         np.add.at(tally.T, pairs, 1.0)
         np.add.at(tally.total, pairs, entry.rewards)
         np.add.at(tally.W, pairs, w)
+        v = version.v[pairs]
+        np.add.at(tally.V, pairs, v)
+        np.add.at(tally.Q, pairs, v**2)
+        tally.drawn += float(v @ entry.rewards)
         tally.gained += float(w @ entry.rewards)
         spread = entry.rewards - version.guess[pairs] if self.bounded else self.numbers.scale[pairs]
         tally.noise += float(np.sum((w * spread) ** 2))
@@ -297,20 +316,20 @@ class Anytime:
             self._add(book, every, entry)
         return every
 
-    def interval(self, book: RewardBook, level: float) -> Sides:
-        """At this level, at all times at once."""
+    def interval(self, book: RewardBook, level: float, c: Floats | None = None) -> Sides:
+        """At this level, at all times at once; of sum c mean, for other c than the weights are made for."""
         numbers = self.bands(level)
-        found = self.sides(book.first, numbers, level)
+        found = self.sides(book.first, numbers, level, c)
         if any(entry.status != OUT for entry in book.lines.values()):
-            other = self.sides(self.told(book, hiding=True), numbers, level)
+            other = self.sides(self.told(book, hiding=True), numbers, level, c)
             low, high = max(found.low, other.low), min(found.high, other.high)
             narrower = min(found, other, key=lambda one: one.high - one.low)
             return narrower._replace(low=low, high=high)
         return found
 
-    def sides(self, tally: RewardTally, numbers: Bands, level: float) -> Sides:
+    def sides(self, tally: RewardTally, numbers: Bands, level: float, c: Floats | None = None) -> Sides:
         """From these sums alone."""
-        c, hidden = self.numbers.c, self._hidden(tally, numbers)
+        c, hidden = self.numbers.c if c is None else c.ravel(), self._hidden(tally, numbers)
         lower, upper = np.empty(len(c)), np.empty(len(c))
         reward_ends(
             tally.T, tally.total, hidden, self.numbers, self.floor, self.ceiling, numbers, lower, upper
@@ -323,6 +342,11 @@ class Anytime:
         parts = np.maximum([by_noise + above, slack + more_slack - never, never], 0.0)
         noise, mismatch, unseen_part = parts * (-high - low) / 2 / max(float(np.sum(parts)), TINY)
         return Sides(low, -high, float(noise), float(mismatch), float(unseen_part))
+
+    def fair(self, book: RewardBook, rewards: Moments, level: float) -> Estimate:
+        """The estimate by the weights that samples had when their trials were asked."""
+        c = self.numbers.c.reshape(rewards.mean.shape)
+        return by_weights(self.stage.mdp, c, self.told(book), rewards, level, self.terms.problem.reward)
 
     def _hides(self, tally: RewardTally, level: float) -> float:
         """At most this much noise is hidden, of either sign."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -15,6 +15,7 @@ from saver.problem.bellman import by_step, occupancy, weights
 from saver.problem.mdp import Mdp
 from saver.problem.moments import Moments
 from saver.problem.promise import Bounded, SubGaussian
+from saver.problem.question import difference
 
 
 def certainty(
@@ -23,19 +24,21 @@ def certainty(
     rewards: Moments,
     level: float = 0.95,
     reward: SubGaussian | Bounded | None = None,
+    against: Floats | None = None,
 ) -> Estimate:
-    """The value with known transitions: see `weighted`."""
-    return weighted(mdp, weights(mdp, target), rewards, level, reward)
+    """The value with known transitions, or what it is above that of `against`: see `weighted`."""
+    c = weights(mdp, target) if against is None else difference(mdp, target, against)
+    return weighted(mdp, c, rewards, level, reward)
 
 
 def weighted(
     mdp: Mdp, c: Floats, rewards: Moments, level: float = 0.95, reward: SubGaussian | Bounded | None = None
 ) -> Estimate:
-    """Y = sum c(s,a) mean(s,a); its variance is sum c^2 variance / T.
+    """Y = sum c(s,a) mean(s,a), for weights of either sign; its variance is sum c^2 variance / T.
 
-    The mean of a pair that was never seen is taken to be the average of the seen, weighted alike, or what of
+    The mean of a pair that was never seen is taken to be the average of the seen, weighted by |c|, or what of
     its declared range is nearest to that (the middle, where nothing was seen). Its range is added to the
-    interval: on its lower side c (mean - floor), on its upper side c (ceiling - mean).
+    interval: on its lower side c (mean - floor), on its upper side c (ceiling - mean), if c > 0.
     """
     declared = Declared.of(mdp, reward, rewards)
     seen, asked = rewards.counts > 0, c != 0
@@ -65,6 +68,7 @@ def certainty_estimated(
     ends: Floats,
     level: float = 0.95,
     reward: SubGaussian | Bounded | None = None,
+    against: Floats | None = None,
 ) -> Estimate:
     """The paper's recursion with estimated transitions, from counts of moves [S * A, S] and of ends [S * A].
 
@@ -72,26 +76,64 @@ def certainty_estimated(
 
     To first order its variance adds to that of the means, for each pair, Var_{s' ~ P^}[u(s,a,s')] / n(s,a),
     u = sum_t discount^{t+1} x_t(s,a) Y_{t+1}(s'), n the number of observed outcomes. After one outcome the
-    variance is taken to be as large as the values ahead allow, ((max u - min u) / 2)^2.
+    variance is taken to be as large as the values ahead allow, ((max u - min u) / 2)^2. A difference to
+    `against` has the differences of c and of u.
 
     Where pairs were never seen, the sum over the seen is divided by their share of all steps under P^. With
     declared rewards the recursion is repeated with the lowest and the highest that may follow a pair whose
     rewards or moves were not seen: its range, and then the lowest or highest reward until the horizon, or an
     end. The interval is around these two values, the noise that of their average.
     """
-    shape = (mdp.states, mdp.actions)
     outcomes = np.asarray(moves.sum(axis=1)).ravel() + ends
-    onward_needed = occupancy(mdp, target)[:-1].sum(axis=0) > 0
-    seen = (rewards.counts > 0) & ((outcomes.reshape(shape) > 0) | ~onward_needed)
-    c = weights(mdp, target)
-    lost, covered, declared = (c != 0) & ~seen, covered_share(c, seen), Declared.of(mdp, reward, rewards)
+    P = (sparse.diags_array(1.0 / np.maximum(outcomes, 1)) @ moves).tocsr()
+    declared = Declared.of(mdp, reward, rewards)
+    signs = {1.0: target} if against is None else {1.0: target, -1.0: against}
+    found = {sign: _recursion(mdp, policy, rewards, P, outcomes, declared) for sign, policy in signs.items()}
+    lost = np.any([one.lost for one in found.values()], axis=0)
+    covered = covered_share(np.sum([weights(mdp, policy) for policy in signs.values()], axis=0), ~lost)
     if covered == 0.0 and not declared.promised:
         return nothing_seen(level, pairs_of(lost))
+    value = sum(sign * one.value for sign, one in found.items())
+    below = sum(one.below if sign > 0 else one.above for sign, one in found.items())
+    above = sum(one.above if sign > 0 else one.below for sign, one in found.items())
+    c = np.sum([sign * one.c for sign, one in found.items()], axis=0)
+    u = np.sum([sign * one.u for sign, one in found.items()], axis=0)
+    reach = np.sum([one.reach for one in found.values()], axis=0)
+    parts, freedom = _reward_noise(c, rewards, declared)
+    once = (c != 0) & (rewards.counts == 1)
+    reasons = (*_lost_reason(lost, below, above), *_once_reason(once, declared))
+    move_parts, move_freedom = _move_noise(P, u, reach, outcomes)
+    return from_parts(
+        value,
+        np.nan_to_num(np.concatenate([parts, move_parts]), nan=math.inf, posinf=math.inf),
+        np.concatenate([freedom, move_freedom]),
+        covered,
+        level,
+        Missing(below, above, pairs_of(lost), reasons),
+    )
 
-    P = (sparse.diags_array(1.0 / np.maximum(outcomes, 1)) @ moves).tocsr()
-    pi = by_step(mdp, target)
-    share = 1.0
-    if covered < 1.0:
+
+class Recursion(NamedTuple):
+    """What the recursion finds for one policy: see `certainty_estimated`."""
+
+    value: float
+    below: float
+    above: float
+    lost: Bools  # pairs that it needs and whose rewards or moves were not seen
+    c: Floats
+    u: Floats
+    reach: Floats
+
+
+def _recursion(
+    mdp: Mdp, policy: Floats, rewards: Moments, P: Any, outcomes: Floats, declared: Declared
+) -> Recursion:
+    shape = (mdp.states, mdp.actions)
+    onward_needed = occupancy(mdp, policy)[:-1].sum(axis=0) > 0
+    seen = (rewards.counts > 0) & ((outcomes.reshape(shape) > 0) | ~onward_needed)
+    c = weights(mdp, policy)
+    lost, pi, share = (c != 0) & ~seen, by_step(mdp, policy), 1.0
+    if lost.any():
         share = float(mdp.start @ _backward(mdp, pi, seen.astype(float), P)[0]) / float(c.sum())
     # 0: nothing that was seen can be met by the moves that were seen
     Y = _backward(mdp, pi, np.where(seen, rewards.mean, 0.0) / (share or math.nan), P)
@@ -105,18 +147,7 @@ def certainty_estimated(
         below = above = math.inf
     c, u, reach = _forward(mdp, pi, P, Y)
     c = np.where(rewards.counts > 0 if declared.promised else seen, c, 0.0) / (share or math.nan)
-    parts, freedom = _reward_noise(c, rewards, declared)
-    once = (c != 0) & (rewards.counts == 1)
-    reasons = (*_lost_reason(lost, below, above), *_once_reason(once, declared))
-    move_parts, move_freedom = _move_noise(P, u, reach, outcomes)
-    return from_parts(
-        value,
-        np.nan_to_num(np.concatenate([parts, move_parts]), nan=math.inf, posinf=math.inf),
-        np.concatenate([freedom, move_freedom]),
-        covered,
-        level,
-        Missing(below, above, pairs_of(lost), reasons),
-    )
+    return Recursion(value, below, above, lost, c, u, reach)
 
 
 def covered_share(c: Floats, seen: Bools) -> float:
@@ -155,12 +186,24 @@ def _once_reason(once: Bools, declared: Declared) -> tuple[str, ...]:
 def _reward_noise(c: Floats, rewards: Moments, declared: Declared) -> tuple[Floats, Floats]:
     """c^2 variance / T of each seen pair that has weight, and its degrees of freedom."""
     used = (c != 0) & (rewards.counts > 0)
+    variance, freedom = _spreads(rewards, declared, used)
+    return c[used] ** 2 * variance / rewards.counts[used], freedom
+
+
+def noise_of(
+    mdp: Mdp, rewards: Moments, reward: SubGaussian | Bounded | None, used: Bools
+) -> tuple[Floats, Floats]:
+    """The variances of some seen pairs, as intervals believe them, and their degrees of freedom."""
+    return _spreads(rewards, Declared.of(mdp, reward, rewards), used)
+
+
+def _spreads(rewards: Moments, declared: Declared, used: Bools) -> tuple[Floats, Floats]:
     count = rewards.counts[used].astype(np.float64)
     variance, freedom = np.empty(len(count)), np.empty(len(count))
     tables = (declared.variance[used], declared.floor[used], declared.ceiling[used])
     spreads(count, rewards.mean[used], rewards.squares[used], *tables, declared.bounded, declared.freedom,
             variance, freedom)  # fmt: skip
-    return c[used] ** 2 * variance / count, freedom
+    return variance, freedom
 
 
 def _backward(mdp: Mdp, pi: Floats, mean: Floats, P: Any) -> Floats:

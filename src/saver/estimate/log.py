@@ -146,15 +146,19 @@ def estimate(
     kind: str = "certainty",
     level: float = 0.95,
     reward: SubGaussian | Bounded | None = None,
+    against: Floats | None = None,
 ) -> Estimate:
-    """The value of the target, by one of ESTIMATORS; `reward` is what is promised about one reward."""
+    """The value of the target, by one of ESTIMATORS, or what it is above that of `against`.
+
+    `reward` is what is promised about one reward.
+    """
     if kind == "certainty":
-        return certainty(mdp, target, sums.rewards, level, reward)
+        return certainty(mdp, target, sums.rewards, level, reward, against)
     if kind == "certainty-estimated":
         return certainty_estimated(
-            mdp, target, sums.rewards, move_counts(mdp, sums), sums.ends, level, reward
+            mdp, target, sums.rewards, move_counts(mdp, sums), sums.ends, level, reward, against
         )
-    if kind == "importance":
+    if kind == "importance" and against is None:
         return importance(*sums.weighted, covered_share(weights(mdp, target), sums.weighted_seen), level)
     raise InvalidProblem(f"kind is {kind!r}; it must be one of {', '.join(ESTIMATORS)}")
 

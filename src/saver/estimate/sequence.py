@@ -38,7 +38,8 @@ PATIENCE, AT_ONCE, STEP = (
     5.0,
     1.3,
 )  # a debt is paid in this part of the episodes so far; by so much at most
-RENEW = 15  # weights are made anew when the episodes have grown by one part of this many
+RENEW = 10  # weights are made anew when the episodes have grown by one part of this many
+PART, SOON = 0.13, 1.25  # of the visits to come in which all is weighed, for a fair estimate
 CAP, CAP_GROWS = 2.0, 0.05  # of weights of bounded rewards, in those of the target's own episodes
 RATES, FASTEST = 8, 0.8  # of the empirical Bernstein bound; the last of them in units of 1 / B
 CLOSE, ROUNDS = 1e-12, 100
@@ -138,6 +139,19 @@ def steer(n: float, T: Any, W: Any, numbers: Any, out: Any) -> None:
         out[p] = w
 
 
+@loop
+def spend(n: float, K: float, T: Any, V: Any, numbers: Any, out: Any) -> None:
+    """The weights of the next trials' samples for a fair estimate: `steer`, but V is to be K c in the end.
+
+    What is left of that, over a part of the visits that are expected until then: who looks bad is visited
+    less, and must have been weighed by then. But not over fewer than may come before weights are made anew.
+    """
+    total, soon = max(K, n), SOON * (1.0 + n / RENEW)
+    for p in range(len(out)):
+        visits = max((T[p] + PRIOR * numbers.usual[p]) / (n + PRIOR), numbers.usual[p])
+        out[p] = (total * numbers.c[p] - V[p]) / max(1.0, max(PART * (total - n), soon) * visits)
+
+
 @jit
 def renewed(number: int) -> int:
     """The trial from which on weights are made anew, if they are made for this one."""
@@ -206,8 +220,9 @@ def side(gained: float, u: float, c: Any, W: Any, lower: Any, upper: Any, sign: 
     n = len(c)
     need, told, bottom, top = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     for p in range(n):
-        turned = sign * (1.0 if c[p] >= 0.0 else -1.0)
-        need[p], told[p] = abs(c[p]), abs(W[p])
+        way = 1.0 if W[p] > 0.0 or (W[p] == 0.0 and c[p] >= 0.0) else -1.0
+        turned = sign * way
+        need[p], told[p] = way * c[p], abs(W[p])
         bottom[p], top[p] = (lower[p], upper[p]) if turned > 0.0 else (-upper[p], -lower[p])
     D = sign * gained - u
     theta = best_theta(D, need, told, bottom, top)

@@ -114,7 +114,7 @@ def limit_rows(scenario: Scenario, compared: Designs) -> Iterator[tuple[str, str
     """One row for each design, in units of one episode."""
     problem, variance = scenario.problem, scenario.world.reward.variance
     for name, policy in compared.items():
-        found = design.limit(problem.mdp, problem.target, variance, policy)
+        found = design.limit(problem.mdp, problem.first, variance, policy)
         earned = scenario.world.constraint_value(policy)
         safe = bool(earned >= problem.required * (1 - 1e-9))
         yield scenario.name, name, found, earned, problem.required, safe
@@ -129,12 +129,12 @@ def policies(scenario: Scenario) -> Designs:
     flows = sum(map(len, problem.mdp.layers)) * problem.mdp.actions
     gap = next(gap for most, gap in GAPS if flows <= most)
     free, safe = exact_pair(problem, variance, scenario.world.constraint.mean, tolerance=gap)
-    found = {"target": problem.target}
+    found = {"target": problem.first}
     if design.is_tree(problem.mdp):
         found["tree"] = closed_design(problem, variance).policy
     else:
-        if problem.target.ndim == 2:
-            found["dag"] = design.dag(problem.mdp, problem.target, variance).policy
+        if problem.first.ndim == 2:
+            found["dag"] = design.dag(problem.mdp, problem.first, variance).policy
         found["dag by step"] = closed_design(problem, variance).policy
     return {**found, "exact": free.policy, "exact safe": safe.policy}
 

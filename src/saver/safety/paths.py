@@ -35,12 +35,15 @@ def path_bound(D: float, W: Any, T: Any, lower: Any, upper: Any) -> float:
 def best_theta(D: float, W: Any, T: Any, lower: Any, upper: Any) -> float:
     """The theta of the largest bound: where D - sum T mu(theta) turns negative, found as a weighted median.
 
-    mu_p is `lower` up to theta = W_p / T_p and `upper` from there on.
+    mu_p is `lower` up to theta = W_p / T_p and `upper` from there on, T >= 0.
     """
     ratio, drop = np.empty(len(W)), np.empty(len(W))
     slope, size, first, end, theta = D, abs(D), 0, 0, 0.0
     for p in range(len(W)):
-        if T[p] > 0.0:
+        if T[p] > 0.0 and W[p] < 0.0:
+            slope -= T[p] * upper[p]
+            size += T[p] * abs(upper[p])
+        elif T[p] > 0.0:
             slope -= T[p] * lower[p]
             size += T[p] * max(abs(lower[p]), abs(upper[p]))
             ratio[end], drop[end] = W[p] / T[p], T[p] * (upper[p] - lower[p])

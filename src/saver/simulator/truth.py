@@ -8,8 +8,7 @@ import numpy as np
 
 from saver._types import Floats, Ints
 from saver.collect import Collector, Knowledge, Trial
-from saver.estimate.certainty import covered_share
-from saver.problem import bellman
+from saver.problem.question import question
 from saver.problem.world import Scenario
 from saver.safety import Stage
 from saver.safety.policies import Policy
@@ -31,8 +30,12 @@ class Truth:
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario, world = scenario, scenario.world
-        self.c = bellman.weights(world.mdp, scenario.problem.target)
-        self.value = float(np.sum(self.c * world.reward.mean))
+        problem, model = scenario.problem, world.mdp
+        asked = problem.question
+        if model is not problem.mdp:
+            asked = question(model, problem.targets, problem.baseline, problem.estimand)
+        self.weights = asked.weights
+        self.values = {name: float(np.sum(c * world.reward.mean)) for name, c in self.weights.items()}
         self.baseline = world.constraint_value(scenario.problem.baseline)
         self.stage = Stage(world.mdp)
         self.safe = self.stage.play(scenario.problem.baseline)
@@ -46,18 +49,26 @@ class Truth:
         play = self.stage.promised(trial.follows, trial.draws, self.safe)
         return play.value(self.scenario.world.constraint.mean)
 
-    def conditional_mse(self, counts: Ints) -> float:
-        """The error given the visits, with unseen weight filled by the average of the seen.
+    @property
+    def value(self) -> float:
+        """Of the first target."""
+        return next(iter(self.values.values()))
 
-        sum over seen (c / covered)^2 variance / T + (sum over seen c mean / covered - V)^2.
+    def conditional_mse(self, counts: Ints, name: str) -> float:
+        """The error given the visits, if noise has nothing to do with them.
+
+        The average of the seen stands for what was not seen:
+
+        sum over seen e^2 variance / T + (sum over seen e mean - V)^2,
+        e = c + |c| (sum of c over the unseen) / (sum of |c| over the seen).
         """
-        reward, seen = self.scenario.world.reward, counts > 0
-        covered = covered_share(self.c, seen)
-        if covered == 0.0:
+        reward, seen, c = self.scenario.world.reward, counts > 0, self.weights[name]
+        size = float(np.abs(c[seen]).sum())
+        if size == 0.0:
             return math.nan
-        c = np.where(seen, self.c, 0.0) / covered
-        noise = np.sum(c[seen] ** 2 * reward.variance[seen] / counts[seen])
-        bias = float(np.sum(c * reward.mean)) - self.value
+        e = np.where(seen, c + np.abs(c) * float(c[~seen].sum()) / size, 0.0)
+        noise = np.sum(e[seen] ** 2 * reward.variance[seen] / counts[seen])
+        bias = float(np.sum(e * reward.mean)) - self.values[name]
         return float(noise + bias**2)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from saver._types import Floats
+from saver.collect.stopping import Precise
 from saver.design.exact import ExactDesign, exact_pair
 from saver.design.limits import check_variance
 from saver.errors import Infeasible
@@ -21,7 +22,7 @@ from saver.theory.hardness import Hardness, hardness
 from saver.theory.nodewise import Nodewise, Number, Undefined, closed_design, nodewise, per_state
 from saver.theory.prediction import Forecast, Way
 from saver.theory.tractability import Tractability, tractability
-from saver.theory.verdict import Verdict, judge, remarks, reported, toll, unattainable
+from saver.theory.verdict import Verdict, judge, remarks, reported, stops, toll, unattainable
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +88,7 @@ def diagnose(
     declared: str = "hostile",
     order: str = "any",
     ran: bool = False,
+    until: Precise | None = None,
 ) -> Diagnosis:
     """Diagnose `scenario` with `episodes` (its default) before it is run, from the truth of its world.
 
@@ -97,12 +99,16 @@ def diagnose(
     the order of asking. `declared` and `order` are what the campaign will be told of both, as `losses` and
     `order` of `Campaign`; `ran` says that lost trials will be abandoned with `ran=True`. `Way.at_budget`,
     `certificate` and `episodes` hold what that costs, `limit` and `baseline_share` do not.
+
+    `until` is what the campaign will stop by; the verdict says when, and warns of what is out of reach.
     """
     checks.kind("scenario", scenario, Scenario)
     K = checks.whole("episodes", scenario.episodes if episodes is None else episodes, 1)
     if stderr is not None:
         stderr = checks.between("stderr", stderr, 0.0, math.inf, closed=(False, False))
     seconds = checks.between("seconds", seconds, 0.0, math.inf, closed=(True, False))
+    if until is not None:
+        checks.kind("until", until, Precise)
     feedback = Delivery.checked(losses, out, declared, order, ran)
     problem, world = scenario.problem, scenario.world
     n = K * problem.mdp.horizon
@@ -128,6 +134,8 @@ def diagnose(
     else:
         verdict = judge(problem, K, stderr, ways, (free, safe), forecast.cost, feedback)
         verdict = replace(verdict, feedback=toll(ways, at_once, feedback), interval=reported(ways))
+        if until is not None:
+            verdict = replace(verdict, until=stops(ways, K, until))
     return Diagnosis(
         scenario=scenario.name,
         episodes=K,
@@ -176,11 +184,11 @@ def _ways(
         wanted = error if isinstance(error, Undefined) else math.sqrt(error / forecast.episodes)
     goal = None if isinstance(wanted, Undefined) or wanted == 0.0 else wanted
     ways = {
-        "on-policy": forecast.way(problem.target, goal, safe=False, drawn=True),
+        "on-policy": forecast.way(problem.question.reference, goal, safe=False, drawn=True),
         "unconstrained": forecast.way(free.policy, goal, safe=False),
     }
     if not isinstance(safe, Undefined):
-        ways["safe-on-policy"] = forecast.way(problem.target, goal, safe=True, drawn=True)
+        ways["safe-on-policy"] = forecast.way(problem.question.reference, goal, safe=True, drawn=True)
         ways["paper"] = forecast.way(design, goal, safe=True, explores=True)
         ways["exact"] = forecast.way(safe.policy, goal, safe=True, earns=True)
     return ways, wanted

@@ -42,9 +42,10 @@ class Nodewise(NamedTuple):
 
 def closed_design(problem: Problem, variance: Floats) -> Design:
     """b_* and M: those of a tree, or Algorithm 2's by step."""
+    asked = problem.question
     if is_tree(problem.mdp):
-        return tree(problem.mdp, problem.target, variance)
-    return dag(problem.mdp, problem.target, variance, time_indexed=True)
+        return tree(problem.mdp, asked.reference, asked.factor * variance)
+    return dag(problem.mdp, asked.reference, asked.factor * variance, time_indexed=True)
 
 
 def nodewise(problem: Problem, design: Design) -> Nodewise:
@@ -52,7 +53,10 @@ def nodewise(problem: Problem, design: Design) -> Nodewise:
     mdp, nodes = problem.mdp, Nodes.of(problem.mdp)
     step, state = nodes.step, nodes.state
     at = (state,) if design.spread.ndim == 1 else (step, state)
-    target, baseline = by_step(mdp, problem.target)[step, state], by_step(mdp, problem.baseline)[step, state]
+    target, baseline = (
+        by_step(mdp, problem.question.reference)[step, state],
+        by_step(mdp, problem.baseline)[step, state],
+    )
     return Nodewise(
         step,
         state,

@@ -10,7 +10,7 @@ import numpy as np
 from saver._types import Floats
 from saver.design.flows import richest
 from saver.design.limits import check_variance, limit_of
-from saver.problem import visits, weights
+from saver.problem import visits
 from saver.problem.world import Scenario
 from saver.safety.plays import Stage
 from saver.safety.policies import Policy
@@ -74,10 +74,10 @@ class Forecast:
         self.feedback = feedback
         self.problem, self.episodes = problem, episodes
         self.mean = np.array(world.constraint.mean)
-        self.c = weights(problem.mdp, problem.target)
+        self.c = problem.question.size
         self.cost = self.c**2 * np.array(check_variance(problem.mdp, world.reward.variance))
         average = np.sum(self.c * world.reward.mean) / self.c.sum()  # which stands for what was not seen
-        self.missed = self.c * (average - np.array(world.reward.mean))
+        self.missed = problem.question.first * (average - np.array(world.reward.mean))
         self.stage = Stage(problem.mdp)
         self.baseline = visits(problem.mdp, problem.baseline)
         self.reporting = Reporting(scenario, episodes, self.stage, feedback)

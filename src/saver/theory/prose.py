@@ -25,7 +25,7 @@ def report(d: Diagnosis, width: int) -> str:
         f"{d.scenario}: {d.episodes} episodes, n = {d.samples} samples",
         "",
         f"{d.verdict.word.upper()}: {d.verdict.because}.",
-        *[f"  {text}" for text in (d.verdict.feedback, d.verdict.interval) if text],
+        *[f"  {text}" for text in (d.verdict.feedback, d.verdict.interval, d.verdict.until) if text],
         *[f"  change {remedy}" for remedy in d.verdict.remedies],
         *[f"  note: {note}" for note in d.notes],
         "",

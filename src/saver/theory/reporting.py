@@ -19,7 +19,6 @@ from saver.estimate.asymptotic import stretched
 from saver.estimate.certainty import weighted
 from saver.estimate.interval import LEVEL
 from saver.estimate.sequence import Steering, renewed, steer
-from saver.problem.bellman import weights
 from saver.problem.moments import Moments
 from saver.problem.world import Scenario
 from saver.safety.ledger import Terms
@@ -52,7 +51,6 @@ class Reporting:
     def __init__(self, scenario: Scenario, episodes: int, stage: Stage, feedback: Delivery) -> None:
         self.problem, self.episodes, self.stage, self.feedback = scenario.problem, episodes, stage, feedback
         mdp, reward = scenario.problem.mdp, scenario.world.reward
-        self.c = weights(mdp, self.problem.target)
         self.mean = np.array(reward.mean).ravel()
         self.variance = np.array(check_variance(mdp, reward.variance)).ravel()
         self.keeper: Anytime | None = None
@@ -85,7 +83,7 @@ class Reporting:
     def _half(self, moments: Moments) -> float:
         """Of the interval at one time."""
         problem = self.problem
-        low, high = weighted(problem.mdp, self.c, moments, LEVEL, problem.reward).interval
+        low, high = weighted(problem.mdp, problem.question.first, moments, LEVEL, problem.reward).interval
         return (high - low) / 2
 
     def _lost(self, play: Play, follows: bool) -> list[Play]:
@@ -98,7 +96,7 @@ class Reporting:
         sure, none = all(one.sure for one in plays), np.zeros(self.mean.size)
         most = np.repeat(self.stage.most.ravel(), self.problem.mdp.actions)
         for i in range(len(sums.T)):
-            tally = RewardTally(sums.T[i], sums.total[i], sums.W[i])
+            tally = RewardTally(sums.T[i], sums.total[i], sums.W[i], none, none)
             tally.episodes, tally.asked, tally.hidden, tally.hidden_noise = K - hidden, K, hidden, sums.hides
             tally.gained, tally.noise = float(sums.gained[i]), float(sums.noise[i])
             if hidden:

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from saver._types import Floats
+from saver.collect.stopping import Precise
 from saver.design.closed import going_on
 from saver.design.exact import ExactDesign
+from saver.estimate.interval import LEVEL
 from saver.problem.statement import Problem
 from saver.problem.world import Scenario
 from saver.theory.delivery import AT_ONCE, Delivery
@@ -30,7 +32,8 @@ class Verdict:
     """`word` is "free", "affordable" or "hopeless"; `because` says why, `remedies` what to change.
 
     `feedback` says what lost and late feedback costs; it is empty where everything comes back at once.
-    `interval` says what will be reported at this budget by the best safe way.
+    `interval` says what will be reported at this budget by the best safe way, `until` when that is as precise
+    as is wanted.
     """
 
     word: str
@@ -38,6 +41,7 @@ class Verdict:
     remedies: tuple[str, ...]
     feedback: str = ""
     interval: str = ""
+    until: str = ""
 
 
 def judge(
@@ -117,6 +121,22 @@ def reported(ways: dict[str, Way]) -> str:
     return (
         text if way.bounded == 1.0 else f"{text}; in {1.0 - way.bounded:.0%} of campaigns unbounded, {unseen}"
     )
+
+
+def stops(ways: dict[str, Way], episodes: int, until: Precise) -> str:
+    """When the best safe way will be as precise as is wanted; a warning if that is not within the budget."""
+    name, way = _best(ways)
+    # the boundary is about sqrt(log(2 / miss)), relative to that of LEVEL
+    half = way.anytime_half_width * math.sqrt(math.log(2 / (1 - until.level)) / math.log(2 / (1 - LEVEL)))
+    if not math.isfinite(half):
+        return f"warning: {until} is out of reach: the interval will be unbounded ({name})"
+    needed = math.ceil(episodes * (half / until.half_width) ** 2)
+    if needed > episodes:
+        return (
+            f"warning: {until} is out of reach: {episodes:,} episodes give about {half:.3g} ({name}), and "
+            f"about {needed:,} would be needed"
+        )
+    return f"{until} will be reached after about {needed:,} of {episodes:,} episodes ({name})"
 
 
 def _best(ways: dict[str, Way]) -> tuple[str, Way]:

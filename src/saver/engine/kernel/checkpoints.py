@@ -19,13 +19,10 @@ from saver.engine.kernel.forms import (
     P_VARIANCE,
     R_MEAN,
     R_VARIANCE,
-    WEIGHT,
 )
 from saver.engine.kernel.memory import COUNT, MEAN, SQUARES
 from saver.engine.kernel.weighing import always
 from saver.estimate.spread import larger, spread
-
-ALMOST = math.nextafter(1.0, 0.0)
 
 
 @inner
@@ -39,96 +36,118 @@ def record(scene: Any, rules: Any, sheets: Any, run: Any, out: Any, budget: floa
     out.ledger[at] = budget_of(rules, now.exact, now.designed, earned)
     out.baseline_share[at] = now.baseline / now.done
     if rules.weighing.wanted:
-        out.anytime_low[at], out.anytime_high[at] = always(rules.weighing, run.now, run.seen, run.scales)
+        always(rules.weighing, run.seen, run.scales, out, at)
     if rules.estimate == CERTAINTY:
-        answer(scene.pairs, scene.promised, rules.bounded, run.seen, out, at)
-        out.conditional_mse[at] = conditional(scene.pairs, run.seen, rules.value)
+        for i in range(len(scene.asked)):
+            answer(scene.asked[i], scene.promised, rules.bounded, run.seen, out, i, at)
+            out.conditional_mse[i, at] = conditional(scene.asked[i], scene.pairs, run.seen, rules.values[i])
+            if rules.weighing.fair:
+                fair(scene.asked[i], run.seen, run.scales, scene.promised, rules.bounded, out, i, at)
     if rules.estimate == IMPORTANCE:
-        out.stderr[at] = out.below[at] = out.above[at] = np.inf
+        out.stderr[0, at] = out.below[0, at] = out.above[0, at] = np.inf
     if rules.estimate == IMPORTANCE and now.weighted:
-        out.estimates[at], out.below[at], out.above[at] = now.weighted_mean, 0.0, 0.0
+        out.estimates[0, at], out.below[0, at], out.above[0, at] = now.weighted_mean, 0.0, 0.0
         if now.weighted > 1:
             spread = now.weighted_squares / (now.weighted - 1) / now.weighted
-            out.stderr[at] = math.sqrt(spread)
-            out.freedom[at] = now.weighted - 1.0 if spread > 0.0 else np.inf
+            out.stderr[0, at] = math.sqrt(spread)
+            out.freedom[0, at] = now.weighted - 1.0 if spread > 0.0 else np.inf
 
 
 @inner
-def share_seen(pairs: Any, seen: Any) -> Any:
-    """`covered_share`."""
-    total, found, missing = 0.0, 0.0, False
-    for p in range(len(pairs)):
-        total += pairs[p, WEIGHT]
-        if seen[p, COUNT] > 0.0:
-            found += pairs[p, WEIGHT]
-        elif pairs[p, WEIGHT] != 0.0:
-            missing = True
-    return min(found / total, ALMOST) if missing else 1.0
-
-
-@inner
-def certain(pairs: Any, seen: Any, means: Any, column: int) -> Any:
-    """sum c mean over the seen pairs, divided by the share of the weight they cover."""
-    covered, total = share_seen(pairs, seen), 0.0
-    if covered == 0.0:
-        return np.nan
-    for p in range(len(pairs)):
-        if seen[p, COUNT] > 0.0:
-            total += pairs[p, WEIGHT] / covered * means[p, column]
-    return total
-
-
-@inner
-def answer(pairs: Any, promised: Any, bounded: bool, seen: Any, out: Any, at: int) -> None:
-    """`certainty`: the estimate, its noise, and what the ranges of pairs never seen add."""
-    declared, fill, size, lost = len(promised) > 0, 0.0, 0.0, False
-    for p in range(len(pairs)):
-        c = abs(pairs[p, WEIGHT])
+def fill_of(weights: Any, seen: Any) -> Any:
+    """The sum of |c| over the seen pairs, their average, and the sum of c over the others; whether any is."""
+    size, total, left, lost = 0.0, 0.0, 0.0, False
+    for p in range(len(weights)):
+        c = abs(weights[p])
         if seen[p, COUNT] > 0.0:
             size += c
-            fill += c * seen[p, MEAN]
+            total += c * seen[p, MEAN]
         elif c != 0.0:
+            left += weights[p]
             lost = True
-    fill = fill / size if size > 0.0 else np.nan
-    out.stderr[at], out.freedom[at], out.below[at], out.above[at] = np.inf, np.nan, np.inf, np.inf
-    out.estimates[at] = fill if declared or size == 0.0 else certain(pairs, seen, seen, MEAN)
-    if declared:
-        unseen(pairs, promised, seen, fill, out, at)
-    elif not lost:
-        out.below[at] = out.above[at] = 0.0
-    if declared or (size > 0.0 and not lost):
-        out.stderr[at], out.freedom[at] = uncertainty(pairs, promised, bounded, seen)
+    return size, total / size if size > 0.0 else np.nan, left, lost
 
 
 @inner
-def unseen(pairs: Any, promised: Any, seen: Any, fill: float, out: Any, at: int) -> None:
+def answer(weights: Any, promised: Any, bounded: bool, seen: Any, out: Any, i: int, at: int) -> None:
+    """`weighted`: the estimate, its noise, and what the ranges of pairs never seen add."""
+    declared = len(promised) > 0
+    size, fill, _, lost = fill_of(weights, seen)
+    out.stderr[i, at], out.freedom[i, at] = np.inf, np.nan
+    out.below[i, at] = out.above[i, at] = np.inf
+    if declared or size > 0.0:
+        unseen(weights, promised, seen, fill, out, i, at)
+    else:
+        out.estimates[i, at] = np.nan
+    if declared or (size > 0.0 and not lost):
+        out.stderr[i, at], out.freedom[i, at] = uncertainty(weights, promised, bounded, seen)
+
+
+@inner
+def unseen(weights: Any, promised: Any, seen: Any, fill: float, out: Any, i: int, at: int) -> None:
     """The estimate with a guess for each pair never seen, and how far its range reaches to either side."""
     value, below, above = 0.0, 0.0, 0.0
-    for p in range(len(pairs)):
-        c = pairs[p, WEIGHT]
+    for p in range(len(weights)):
+        c = weights[p]
         if seen[p, COUNT] > 0.0:
             value += c * seen[p, MEAN]
         elif c != 0.0:
-            floor, ceiling = promised[p, P_FLOOR], promised[p, P_CEILING]
-            guess = (floor + ceiling) / 2.0 if np.isnan(fill) else min(max(fill, floor), ceiling)
+            guess, floor, ceiling = guess_of(promised, fill, p)
             value += c * guess
             below += max(c * (guess - floor), c * (guess - ceiling))
             above += max(c * (ceiling - guess), c * (floor - guess))
-    out.estimates[at], out.below[at], out.above[at] = value, below, above
+    out.estimates[i, at], out.below[i, at], out.above[i, at] = value, below, above
 
 
 @inner
-def uncertainty(pairs: Any, promised: Any, bounded: bool, seen: Any) -> Any:
+def guess_of(promised: Any, fill: float, p: int) -> Any:
+    """What stands for the mean of a pair never seen, and its range."""
+    if not len(promised):
+        return fill, -np.inf, np.inf
+    floor, ceiling = promised[p, P_FLOOR], promised[p, P_CEILING]
+    return (floor + ceiling) / 2.0 if np.isnan(fill) else min(max(fill, floor), ceiling), floor, ceiling
+
+
+@inner
+def fair(
+    weights: Any, seen: Any, scales: Any, promised: Any, bounded: bool, out: Any, i: int, at: int
+) -> None:
+    """`by_weights`: the estimate by the weights of asking, and its standard error."""
+    out.fair[i, at], out.fair_stderr[i, at] = out.estimates[i, at], out.stderr[i, at]
+    all_weighed, all_asked = 0.0, 0.0
+    for p in range(len(weights)):
+        all_weighed += abs(scales.V[i, p])
+        all_asked += abs(weights[p])
+    if all_weighed == 0.0:
+        return
+    m, more, squares = all_weighed / all_asked, scales.drawn[i], 0.0
+    for p in range(len(weights)):
+        T, V = seen[p, COUNT], scales.V[i, p]
+        if T > 0.0:
+            rest = weights[p] - V / m
+            more -= V * seen[p, MEAN]
+            variance = spread(
+                T, seen[p, MEAN], seen[p, SQUARES], promised[p, P_VARIANCE], promised[p, P_FLOOR],
+                promised[p, P_CEILING], bounded, np.inf,
+            )[0]  # fmt: skip
+            share = scales.Q[i, p] / m**2 + 2.0 * rest / T * V / m + rest**2 / T
+            squares += variance * max(share, 0.0)
+    out.fair[i, at] += more / m
+    out.fair_stderr[i, at] = math.sqrt(squares)
+
+
+@inner
+def uncertainty(weights: Any, promised: Any, bounded: bool, seen: Any) -> Any:
     """The standard error and its degrees of freedom: see `from_parts`."""
     wide, floor, ceiling, known = 0.0, -np.inf, np.inf, np.inf
     if not len(promised):
         wide, known = -1.0, 1.0
-        for p in range(len(pairs)):
+        for p in range(len(weights)):
             wide, known = larger(seen[p, COUNT], seen[p, SQUARES], wide, known)
         wide = wide if wide >= 0.0 else np.inf
     total, squares = 0.0, 0.0
-    for p in range(len(pairs)):
-        c, T = pairs[p, WEIGHT], seen[p, COUNT]
+    for p in range(len(weights)):
+        c, T = weights[p], seen[p, COUNT]
         if c != 0.0 and T > 0.0:
             if len(promised):
                 wide, floor, ceiling = promised[p, P_VARIANCE], promised[p, P_FLOOR], promised[p, P_CEILING]
@@ -144,14 +163,15 @@ def uncertainty(pairs: Any, promised: Any, bounded: bool, seen: Any) -> Any:
 
 
 @inner
-def conditional(pairs: Any, seen: Any, value: float) -> Any:
+def conditional(weights: Any, pairs: Any, seen: Any, value: float) -> Any:
     """`Truth.conditional_mse`."""
-    covered, noise = share_seen(pairs, seen), 0.0
-    if covered == 0.0:
+    size, _, left, _ = fill_of(weights, seen)
+    if size == 0.0:
         return np.nan
-    for p in range(len(pairs)):
+    noise, mean = 0.0, 0.0
+    for p in range(len(weights)):
         if seen[p, COUNT] > 0.0:
-            c = pairs[p, WEIGHT] / covered
+            c = weights[p] + left * abs(weights[p]) / size
             noise += c * c * pairs[p, R_VARIANCE] / seen[p, COUNT]
-    bias = certain(pairs, seen, pairs, R_MEAN) - value
-    return noise + bias * bias
+            mean += c * pairs[p, R_MEAN]
+    return noise + (mean - value) ** 2

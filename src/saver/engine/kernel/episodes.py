@@ -80,8 +80,12 @@ def begin(scene: Any, rules: Any, run: Any) -> None:
     run.node_visits.fill(0.0)
     for zeros in (run.visited, run.terms, run.moves, run.ends):
         zeros.fill(0.0)
-    for zeros in run.scales:
+    scales = run.scales
+    for zeros in (scales.T, scales.total, scales.squares, scales.guess, scales.gained, scales.noise,
+                  scales.drawn):  # fmt: skip
         zeros.fill(0.0)
+    for table in (scales.W, scales.w, scales.V, scales.Q, scales.v):
+        table.fill(0.0)
     run.mark.fill(False)
     run.dirty_count.fill(0)
     run.spread.fill(0.0)
@@ -167,8 +171,8 @@ def play_all(
         run.now.done = NOTHING
         row = Out(
             out.checkpoints, out.estimates[i], out.stderr[i], out.freedom[i], out.below[i], out.above[i],
-            out.budget[i], out.ledger[i], out.baseline_share[i], out.conditional_mse[i], out.anytime_low[i],
-            out.anytime_high[i],
+            out.conditional_mse[i], out.anytime_low[i], out.anytime_high[i], out.fair[i], out.fair_stderr[i],
+            out.budget[i], out.ledger[i], out.baseline_share[i],
         )  # fmt: skip
         if advance(scene, rules, sheets, run, row, acting[i], world[i], rules.episodes) != FINISHED:
             return i

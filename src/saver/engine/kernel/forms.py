@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from saver._types import Bools, Floats, Ints
 from saver.design.flows import Nodes
-from saver.estimate.sequence import Bands, Steering
 from saver.safety.noise import Rule
 from saver.safety.widths import Numbers
 
@@ -17,8 +16,8 @@ NO_GATE, RETROSPECTIVE, PROSPECTIVE = range(3)
 FIXED, TREE, DAG, ONE, OUTSIDE = range(5)  # where plans come from
 CERTAINTY, ESTIMATED, IMPORTANCE = range(3)
 
-# Columns of `Scene.pairs`: location and scale of the laws, outside of which a reward is refused, the target's
-# weight, the true means and variance.
+# Columns of `Scene.pairs`: location and scale of the laws, outside of which a reward is refused, the size
+# of the weights asked for, the true means and variance.
 R_WHERE, R_SCALE, C_WHERE, C_SCALE, R_LOW, R_HIGH, WEIGHT, WORTH, R_MEAN, R_VARIANCE = range(10)
 
 # Columns of `Scene.promised`
@@ -44,7 +43,9 @@ class Scene(NamedTuple):
     length: Floats  # sum of discount^t over the first steps, [L + 1]
     noise: Floats  # sum of discount^2t, likewise
     order: Ints  # states as a design goes through them: on trees by falling step
-    target: Floats  # [S, A]: on trees the row of the step at which the state is met
+    asked: Floats  # the weights of the answers, [answers, pairs]
+    rate: Floats  # `Question.factor`, [S, A]
+    target: Floats  # its reference, [S, A]: on trees the row of the step at which the state is met
     target_by_step: Floats  # [L or 1, S, A]
     uniform: Floats  # [S, A]
     every: Ints  # the states
@@ -56,8 +57,19 @@ class Weighing(NamedTuple):
     """The rules of the interval at all times: see `Anytime`."""
 
     wanted: bool  # something is promised about rewards
-    steering: Steering
-    bands: Bands
+    fair: bool  # fair estimates are asked for
+    c: Floats  # [answers, pairs]
+    usual: Floats  # `Steering`, [pairs]
+    scale: Floats
+    span: Floats
+    cap: Floats  # [answers]
+    level: float  # `Bands`
+    rho: Floats  # [answers]
+    rates: Floats  # [answers, rates]
+    costs: Floats
+    bounded: bool
+    box: Numbers
+    log_pairs: float
     floor: Floats  # of reward means, [pairs]
     ceiling: Floats
 
@@ -95,7 +107,7 @@ class Rules(NamedTuple):
     surplus: float  # alpha baseline_value: what a baseline episode earns
     declared: float  # baseline_value
     baseline: float  # what it is truly worth
-    value: float  # of the target, true
+    values: Floats  # of what is asked, true, [answers]
     floor: float
     bounds: tuple[float, float]  # outside of which a constraint observation is refused
     watched: bool  # some reward may be outside of its own

@@ -98,7 +98,8 @@ def lay_scene(scenario: Scenario, setup: Setup) -> tuple[Scene, tuple[int, int]]
     c_kind, c_where, c_scale, constraints = lay_law(world.constraint)
     anything = np.full(world.reward.mean.shape, np.inf)
     r_low, r_high = (-anything, anything) if setup.rewards is None else setup.rewards[-2:]
-    columns = (r_where, r_scale, c_where, c_scale, r_low, r_high, setup.designer.weights,
+    asked = problem.question
+    columns = (r_where, r_scale, c_where, c_scale, r_low, r_high, asked.size,
                world.constraint.mean, world.reward.mean, world.reward.variance)  # fmt: skip
     declared = setup.rewards
     promised = () if declared is None else (declared.scale**2, declared.floor, declared.ceiling)
@@ -119,8 +120,10 @@ def lay_scene(scenario: Scenario, setup: Setup) -> tuple[Scene, tuple[int, int]]
         _sums(gammas),
         _sums(gammas**2),
         np.concatenate(mdp.layers[::-1]) if tree else going_on(mdp),
-        own_step(mdp, problem.target) if tree else np.array(by_step(mdp, problem.target)[0]),
-        np.array(problem.target.reshape(-1, mdp.states, mdp.actions)),
+        np.array([c.ravel() for c in asked.weights.values()]),
+        np.array(asked.factor),
+        own_step(mdp, asked.reference) if tree else np.array(by_step(mdp, asked.reference)[0]),
+        np.array(asked.reference.reshape(-1, mdp.states, mdp.actions)),
         mdp.uniform.copy(),
         np.arange(mdp.states),
         np.flatnonzero(stage.play(setup.baseline).flow.sum(axis=1)),
@@ -205,6 +208,7 @@ def lay_rules(
     scene: Scene,
     laws: tuple[int, int],
     policies: tuple[Floats, Floats],
+    fair: bool = False,
 ) -> Rules:
     """The collector's choices; `policies` are the exploration and the design."""
     problem, collector, stage = setup.problem, setup.collector, setup.stage
@@ -253,7 +257,7 @@ def lay_rules(
         surplus=problem.alpha * problem.baseline_value,
         declared=problem.baseline_value,
         baseline=truth.baseline,
-        value=truth.value,
+        values=np.array(list(truth.values.values())),
         floor=float(promise.floor),
         bounds=promise.bounds,
         watched=_is_watched(scenario.world.reward, scene.pairs),
@@ -276,17 +280,37 @@ def lay_rules(
         needed=_needed(setup, design).ravel(),
         known_variance=empty if known.variance is None else floored(known.variance),
         known_constraint=empty if known.constraint_mean is None else np.array(known.constraint_mean),
-        weighing=_weighing(setup),
+        weighing=_weighing(setup, fair),
     )
 
 
-def _weighing(setup: Setup) -> Weighing:
+def _weighing(setup: Setup, fair: bool) -> Weighing:
     """What the interval at all times needs, if there is one."""
-    keeper, nothing = setup.anytime, np.zeros(0)
-    if keeper is None:
+    keepers, nothing = list(setup.anytime.values()), np.zeros(0)
+    if not keepers:
         none = Steering(nothing, nothing, nothing, nothing, math.inf)
-        return Weighing(False, none, bands(none, levels(LEVEL, setup.losses), 1, 1, False), nothing, nothing)
-    return Weighing(True, keeper.numbers, keeper.bands(LEVEL), keeper.floor, keeper.ceiling)
+        band, empty = bands(none, levels(LEVEL, setup.losses), 1, 1, False), np.zeros((0, 0))
+        return Weighing(False, False, empty, nothing, nothing, nothing, nothing, band.noise, nothing, empty,
+                        empty, False, band.box, band.log_pairs, nothing, nothing)  # fmt: skip
+    first, found = keepers[0], [keeper.bands(LEVEL) for keeper in keepers]
+    return Weighing(
+        wanted=True,
+        fair=fair,
+        c=np.array([keeper.numbers.c for keeper in keepers]),
+        usual=first.numbers.usual,
+        scale=first.numbers.scale,
+        span=first.numbers.span,
+        cap=np.array([keeper.numbers.cap for keeper in keepers]),
+        level=found[0].noise,
+        rho=np.array([band.rho for band in found]),
+        rates=np.array([band.rates for band in found]),
+        costs=np.array([band.costs for band in found]),
+        bounded=first.bounded,
+        box=found[0].box,
+        log_pairs=found[0].log_pairs,
+        floor=first.floor,
+        ceiling=first.ceiling,
+    )
 
 
 def _needed(setup: Setup, design: Floats) -> Ints:

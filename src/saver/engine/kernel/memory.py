@@ -40,12 +40,7 @@ NOW = np.dtype(
         ("top", "f8"),  # the largest variance ever believed
         ("weighted_mean", "f8"),
         ("weighted_squares", "f8"),
-        (
-            "next_weights",
-            "i8",
-        ),  # the trial from which on rewards are weighed anew, for the interval at all times
-        ("weighed", "f8"),
-        ("weighed_noise", "f8"),
+        ("next_weights", "i8"),  # the trial from which on rewards are weighed anew: see `weighing`
         ("last_proxy", "f8"),
         ("last_longest", "f8"),
         ("last_low", "f8"),
@@ -106,19 +101,32 @@ class Box(NamedTuple):
 
 
 class Scales(NamedTuple):
-    """What the interval at all times keeps, [pairs] each: `RewardTally` and the weights."""
+    """What intervals at all times keep: `RewardTally` and the weights; [pairs], or [answers, pairs]."""
 
     T: Floats
     total: Floats
     squares: Floats
+    guess: Floats
+    more: Floats  # since the last time: samples, their sum, and their noise
+    added: Floats
+    about: Floats
     W: Floats
     w: Floats
-    guess: Floats
+    V: Floats  # for fair estimates; no rows where none are asked for
+    Q: Floats
+    v: Floats
+    gained: Floats  # [answers]
+    noise: Floats
+    drawn: Floats
 
     @classmethod
-    def room(cls, pairs: int) -> Scales:
+    def room(cls, answers: int, pairs: int, fair: bool) -> Scales:
         """Nothing weighed."""
-        return cls(*(np.zeros(pairs) for _ in range(6)))
+        T, total, squares, guess, more, added, about = (np.zeros(pairs) for _ in range(7))
+        W, w = (np.zeros((answers, pairs)) for _ in range(2))
+        V, Q, v = (np.zeros((answers if fair else 0, pairs)) for _ in range(3))
+        gained, noise, drawn = (np.zeros(answers) for _ in range(3))
+        return cls(T, total, squares, guess, more, added, about, W, w, V, Q, v, gained, noise, drawn)
 
 
 class Run(NamedTuple):
@@ -158,7 +166,7 @@ class Run(NamedTuple):
 
 
 class Out(NamedTuple):
-    """What is kept of one run, [C] each."""
+    """What is kept of one run, [answers, C] each, and of all answers alike, [C]."""
 
     checkpoints: Ints
     estimates: Floats
@@ -166,12 +174,14 @@ class Out(NamedTuple):
     freedom: Floats
     below: Floats
     above: Floats
-    budget: Floats
-    ledger: Floats
-    baseline_share: Floats
     conditional_mse: Floats
     anytime_low: Floats
     anytime_high: Floats
+    fair: Floats
+    fair_stderr: Floats
+    budget: Floats
+    ledger: Floats
+    baseline_share: Floats
 
 
 def new_run(scene: Scene, rules: Rules, rows: Floats, stop: Ints) -> Run:
@@ -204,7 +214,7 @@ def new_run(scene: Scene, rules: Rules, rows: Floats, stop: Ints) -> Run:
         dirty_count=np.zeros(len(scene.nodes.layer) - 1, dtype=ints),
         reach=Reach.room(L, nodes, pairs if rules.paths else 0),
         detour=Reach.room(L, nodes if rules.earner else 0, pairs if rules.paths else 0),
-        scales=Scales.room(pairs if rules.weighing.wanted else 0),
+        scales=Scales.room(len(rules.weighing.c), pairs if rules.weighing.wanted else 0, rules.weighing.fair),
         path=np.zeros((L, 2), dtype=ints),
         draws=np.zeros(L),
         stop=stop,

@@ -28,7 +28,7 @@ def plan(scene: Any, rules: Any, run: Any) -> None:
     if rules.plan == TREE:
         for s in range(len(M)):
             M[s] = 0.0
-        spread_over(scene.nodes, scene.order, scene.target, run.variance, M, M, b)
+        spread_over(scene.nodes, scene.order, scene.target, run.variance, scene.rate, M, M, b)
         for s in range(len(run.mark)):
             run.mark[s] = False
         for t in range(len(run.dirty_count)):
@@ -86,7 +86,7 @@ def replan_tree(scene: Any, rules: Any, run: Any) -> None:
                 if v < SMALLEST_VARIANCE * run.now.top:
                     run.now.whole = 1
         M = run.spread[0]
-        spread_over(scene.nodes, states, scene.target, run.variance, M, M, b[first_row:])
+        spread_over(scene.nodes, states, scene.target, run.variance, scene.rate, M, M, b[first_row:])
         for s in states:
             for a in range(A):
                 first = comes_first(run.needed, run.seen, s * A + a, run.now.enough)
@@ -104,14 +104,14 @@ def plan_dag(scene: Any, rules: Any, run: Any, b: Any) -> None:
         ahead[s] = 0.0
     for t in range(len(scene.factor) - 1, -1, -1):
         pi = scene.target_by_step[t if each else 0]
-        spread_over(nodes, scene.order, pi, run.variance, ahead, here, run.policy)
+        spread_over(nodes, scene.order, pi, run.variance, scene.rate, ahead, here, run.policy)
         ahead, here = here, ahead
         if rules.design_by_node and t < steps:
             for i in range(nodes.layer[t], nodes.layer[t + 1]):
                 for a in range(b.shape[1]):
                     b[i, a] = run.policy[nodes.state[i], a]
     if not rules.design_by_node:
-        spread_over(nodes, scene.order, scene.target, run.variance, ahead, here, b)
+        spread_over(nodes, scene.order, scene.target, run.variance, scene.rate, ahead, here, b)
 
 
 @inner
