@@ -107,8 +107,8 @@ def test_the_worlds_about_rewards_are_of_all_kinds():
 class Trusting(Anytime):
     """Takes what was told for all that happened."""
 
-    def __init__(self, terms):
-        super().__init__(terms._replace(losses="random"))
+    def __init__(self, terms, name):
+        super().__init__(terms._replace(losses="random"), name)
 
 
 class Narrow(Anytime):
@@ -116,8 +116,8 @@ class Narrow(Anytime):
 
     share = 0.2
 
-    def interval(self, book, level):
-        found = super().interval(book, level)
+    def interval(self, book, level, c=None):
+        found = super().interval(book, level, c)
         middle, half = (found.low + found.high) / 2, self.share * (found.high - found.low) / 2
         return found._replace(low=middle - half, high=middle + half)
 
