@@ -61,8 +61,8 @@ def campaign(case: Case, seed: np.random.SeedSequence) -> Ended:
         account = done.account
         least = min(least, account.budget - collecting.believed)
         if done.trial.number % LOOK == 0 or account.episodes == EPISODES:
-            ever |= not _holds(collecting.estimate(LEVEL, anytime=True), truth.value)
-    found = collecting.estimate(LEVEL)
+            ever |= not _holds(collecting.estimate(level=LEVEL, anytime=True), truth.value)
+    found = collecting.estimate(level=LEVEL)
     told = manner.losses == "random" and math.isfinite(found.interval[1] - found.interval[0])
     inside = float(_holds(found, truth.value)) if told else math.nan
     return Ended(account.worst, least, account.baseline / account.episodes, float(ever), inside)
