@@ -9,17 +9,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saver._types import Floats
-from saver.collect.setup import PLUGIN, REWARDS, USED, Setup
+from saver.collect.setup import PLUGIN, USED, Setup, book_of
 from saver.collect.state import KINDS, State
 from saver.errors import InvalidProblem
 from saver.estimate import Estimate
 from saver.estimate.asymptotic import stretched
-from saver.estimate.certainty import noise_of
+from saver.estimate.certainty import noise_of, weighted
 from saver.estimate.log import estimate
 from saver.problem import checks
 from saver.problem.bellman import weights
 from saver.problem.question import DIFFERENCE, difference
-from saver.problem.statement import BASELINE, Problem
+from saver.problem.statement import Problem
 from saver.safety.policies import Policy
 
 BETTER, WORSE, UNKNOWN = "better", "worse", "not yet known"
@@ -43,8 +43,7 @@ def wanted(problem: Problem, of: Any, against: Any) -> Wanted:
                 f"{', '.join(targets)}, or a policy"
             )
         (of,) = targets
-        if against is None and problem.estimand == DIFFERENCE:
-            against = BASELINE
+        against = problem.against if against is None else against
     policy = problem.policy(of)
     other = None if against is None else problem.policy(against, "against")
     named = isinstance(of, str) and of in targets
@@ -66,16 +65,17 @@ def estimate_of(
         )
     if fair:
         return _fair(setup, state, asked, level, anytime)
-    found = estimate(problem.mdp, asked.policy, sums, kind, level, problem.reward, asked.against)
+    c = _weights(problem, asked)
+    if kind == "certainty":
+        found = weighted(problem.mdp, c, sums.rewards, level, problem.reward)
+    else:
+        found = estimate(problem.mdp, asked.policy, sums, kind, level, problem.reward, asked.against)
     if not anytime:
         return found
     if not setup.anytime:
         return found.stretched(float(stretched(sums.episodes, setup.episodes, level)))
-    c = None
-    if asked.name is None:
-        c = _weights(problem, asked)
     name = asked.name or _nearest(setup, c)
-    return found.always(*setup.anytime[name].interval(state.books[f"{REWARDS} {name}"], level, c))
+    return found.always(*setup.anytime[name].interval(state.books[book_of(name)], level, c))
 
 
 def _fair(setup: Setup, state: State, asked: Wanted, level: float, anytime: bool) -> Estimate:
@@ -85,17 +85,18 @@ def _fair(setup: Setup, state: State, asked: Wanted, level: float, anytime: bool
             "a fair estimate is kept of what the problem asks, where it promises something about rewards, "
             "for one look, by estimate='certainty'; state Problem(reward=...) and ask for a target of it"
         )
-    book = state.books[f"{REWARDS} {asked.name}"]
-    return setup.anytime[asked.name].fair(book, state.sums.rewards, level)
+    return setup.anytime[asked.name].fair(state.books[book_of(asked.name)], state.sums.rewards, level)
 
 
 def _weights(problem: Problem, asked: Wanted) -> Floats:
+    if asked.name is not None:
+        return problem.question.weights[asked.name]
     if asked.against is None:
         return weights(problem.mdp, asked.policy)
     return difference(problem.mdp, asked.policy, asked.against)
 
 
-def _nearest(setup: Setup, c: Any) -> str:
+def _nearest(setup: Setup, c: Floats) -> str:
     """The target whose weights are most like these: fixed by the question, not by the data."""
     asked = setup.problem.question.weights
     return min(asked, key=lambda name: float(np.abs(asked[name] - c).sum()))
@@ -151,12 +152,10 @@ def comparison(found: Estimate, episodes: int) -> Comparison:
 def half_width(setup: Setup, state: State) -> float:
     """Of the widest interval that `until` looks at."""
     assert setup.until is not None
-    against = BASELINE if setup.problem.estimand == DIFFERENCE else None
+    problem, level = setup.problem, setup.until.level
     ends = [
-        estimate_of(
-            setup, state, wanted(setup.problem, name, against), setup.until.level, anytime=True, fair=False
-        ).interval
-        for name in setup.problem.targets
+        estimate_of(setup, state, asked, level, anytime=True, fair=False).interval
+        for asked in (wanted(problem, name, problem.against) for name in problem.targets)
     ]
     return max((high - low) / 2 for low, high in ends)
 
@@ -225,17 +224,20 @@ LOOK = ("episodes", "value", "low", "high", "anytime_low", "anytime_high", "budg
 GROWTH = 20  # a look is kept when the told episodes have grown by one part of this many
 
 
+def believed(setup: Setup, state: State) -> float:
+    """The budget that the collector's own ledger believes; the plug-in one where it has none."""
+    name = PLUGIN if setup.used is None else USED
+    return setup.ledgers[name].budget(state.books[name])
+
+
 def look(setup: Setup, state: State) -> list[float]:
     """The columns of LOOK, of the first target."""
     problem = setup.problem
-    against = BASELINE if problem.estimand == DIFFERENCE else None
-    asked = wanted(problem, next(iter(problem.targets)), against)
+    asked = wanted(problem, next(iter(problem.targets)), problem.against)
     once = estimate_of(setup, state, asked, 0.95, anytime=False, fair=False)
     ever = estimate_of(setup, state, asked, 0.95, anytime=True, fair=False)
-    name = PLUGIN if setup.used is None else USED
-    budget = setup.ledgers[name].budget(state.books[name])
     told = state.told
-    numbers = (sum(told.values()), once.value, *once.interval, *ever.interval, budget)
+    numbers = (sum(told.values()), once.value, *once.interval, *ever.interval, believed(setup, state))
     return [float(number) for number in (*numbers, *(told[kind] for kind in KINDS))]
 
 

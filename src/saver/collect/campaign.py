@@ -21,7 +21,7 @@ from saver.collect.apply import apply
 from saver.collect.collectors import Collector
 from saver.collect.events import Event
 from saver.collect.knowledge import Knowledge, Statistics
-from saver.collect.setup import PLUGIN, USED, Setup
+from saver.collect.setup import PLUGIN, Setup
 from saver.collect.state import State
 from saver.collect.stopping import Precise
 from saver.collect.trial import Trial
@@ -349,16 +349,18 @@ class Campaign:
         """What is known of safety."""
         used, told = self._setup.used, self._state.told
         certified = self.believed if used is not None and used.certifies else math.nan
-        return Budget(certified, self._believed(PLUGIN), sum(told.values()), told["baseline"])
+        return Budget(
+            certified,
+            self._setup.ledgers[PLUGIN].budget(self._state.books[PLUGIN]),
+            sum(told.values()),
+            told["baseline"],
+        )
 
     @property
     @reading
     def believed(self) -> float:
         """The budget that the collector's own ledger believes; the plug-in one where it has none."""
-        return self._believed(PLUGIN if self._setup.used is None else USED)
-
-    def _believed(self, name: str) -> float:
-        return self._setup.ledgers[name].budget(self._state.books[name])
+        return answers.believed(self._setup, self._state)
 
     @reading
     def __repr__(self) -> str:

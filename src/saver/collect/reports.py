@@ -16,8 +16,7 @@ from saver.collect.answers import LOOK, Uncertain
 from saver.collect.events import Asked, Event, Told
 from saver.collect.state import KINDS, State
 from saver.errors import InvalidData, SaverError
-from saver.problem.question import DIFFERENCE
-from saver.problem.statement import BASELINE, Problem
+from saver.problem.statement import Problem
 
 if TYPE_CHECKING:
     from saver.collect.campaign import Campaign
@@ -99,29 +98,28 @@ def plot(looks: list[list[float]], name: str, path: Path) -> Path:
 def question(problem: Problem) -> str:
     """What is asked, in words."""
     name = next(iter(problem.targets))
-    return f"{name}: value above the baseline's" if problem.estimand == DIFFERENCE else f"{name}: value"
+    return f"{name}: value above the baseline's" if problem.against else f"{name}: value"
 
 
 def write_all(campaign: Campaign, folder: Path, looks: list[list[float]]) -> None:
     """report.md and what it shows."""
     problem = campaign.problem
-    against = BASELINE if problem.estimand == DIFFERENCE else None
-    rows = campaign.uncertainty(next(iter(problem.targets)), against=against)
+    rows = campaign.uncertainty(next(iter(problem.targets)), against=problem.against)
     if looks:
         campaign.plot(folder / "campaign.png")
     write(folder, "looks.csv", as_csv(LOOK, looks))
     write(folder, "uncertainty.csv", as_csv(Uncertain._fields, rows))
-    write(folder, "report.md", "\n".join(page(campaign, against, rows, bool(looks))) + "\n")
+    write(folder, "report.md", "\n".join(page(campaign, rows, bool(looks))) + "\n")
 
 
-def page(campaign: Campaign, against: str | None, rows: list[Uncertain], drawn: bool) -> list[str]:
+def page(campaign: Campaign, rows: list[Uncertain], drawn: bool) -> list[str]:
     """The report in lines."""
     problem, budget = campaign.problem, campaign.budget
     lines = ["# Campaign", "", repr(campaign), "", campaign.ended or "It goes on."]
     lines += ["", f"## {question(problem)}", ""]
     for name in problem.targets:
         for anytime in (False, True):
-            found = campaign.estimate(name, against=against, anytime=anytime)
+            found = campaign.estimate(name, against=problem.against, anytime=anytime)
             low, high = found.interval
             lines += [f"- {name}: {found.value:.5g} in [{low:.5g}, {high:.5g}], {found.holds}"]
             lines += [f"    - {reason}" for reason in found.reasons]

@@ -27,7 +27,11 @@ from saver.safety import LEDGERS, LOSSES, ORDERS, Ledger, Play, Stage, Terms
 from saver.safety.policies import Policy
 
 USED, PLUGIN = "used", "plugin"  # the ledger behind the gate, and the one that every campaign keeps beside it
-REWARDS = "rewards"  # what the interval at all times is made of
+
+
+def book_of(target: str) -> str:
+    """The name of the book that intervals at all times of a target are made of."""
+    return f"rewards {target}"
 
 
 class Setup:
@@ -64,7 +68,7 @@ class Setup:
         self.anytime: dict[str, Anytime] = {}  # by target
         if problem.reward is not None:
             self.anytime = {name: Anytime(terms, name) for name in problem.targets}
-        books = {f"{REWARDS} {name}": keeper for name, keeper in self.anytime.items()}
+        books = {book_of(name): keeper for name, keeper in self.anytime.items()}
         self.keepers: dict[str, Any] = {**self.ledgers, **books}  # all that events are told to
         self.baseline = self.stage.grid.policy(problem.baseline)
         self.baseline_play = self.stage.play(self.baseline)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import nullcontext
 from pathlib import Path
@@ -36,7 +36,6 @@ from saver.estimate.certainty import certainty_estimated
 from saver.estimate.interval import Estimate
 from saver.problem.bellman import by_step
 from saver.problem.moments import Moments
-from saver.problem.question import DIFFERENCE
 from saver.problem.seeds import child_seed
 from saver.problem.world import Scenario
 from saver.simulator import Truth, knowledge_of
@@ -118,8 +117,8 @@ class Worker:
             if status == kernel.PLAN:
                 self._plan()
             elif status == kernel.CHECK:
-                for i, target in enumerate(s.scenario.problem.targets.values()):
-                    for name, number in interval_of(self._estimate(target)).items():
+                for i, found in enumerate(self._estimates()):
+                    for name, number in interval_of(found).items():
                         getattr(row, name)[i, self.run.now.point - 1] = number
             elif status == kernel.REFUSED:
                 self._explain(rows[0], out.checkpoints)
@@ -164,17 +163,19 @@ class Worker:
         rate_all(tracker, begin, states, run.now.enough, run.needed, run.seen)
         self.run = run.following(tracker)
 
-    def _estimate(self, target: Floats) -> Estimate:
+    def _estimates(self) -> Iterator[Estimate]:
+        """Of each target, by estimated transitions."""
         s, run = self.setting, self.run
         problem = s.scenario.problem
         mdp, shape = problem.mdp, problem.mdp.transitions.shape
         moves = sparse.csr_array((run.moves, s.scene.to, s.scene.indptr), shape=shape, copy=True)
         moves.eliminate_zeros()
         rewards = self._moments()[0]
-        against = problem.baseline if problem.estimand == DIFFERENCE else None
-        return certainty_estimated(
-            mdp, target, rewards, moves, run.ends, reward=problem.reward, against=against
-        )
+        against = None if problem.against is None else problem.policy(problem.against)
+        for target in problem.targets.values():
+            yield certainty_estimated(
+                mdp, target, rewards, moves, run.ends, reward=problem.reward, against=against
+            )
 
     def _explain(self, r: int, checkpoints: Ints) -> None:
         """Let the reference say what was refused."""

@@ -12,7 +12,6 @@ from saver._types import Floats, Ints
 from saver.collect import Campaign, Collector
 from saver.engine.runs import ANSWERS, COMMON
 from saver.estimate import Estimate
-from saver.problem.question import DIFFERENCE
 from saver.problem.seeds import child_seed
 from saver.problem.world import Scenario
 from saver.simulator import Feedback, Player, Truth, knowledge_of, rounds
@@ -24,7 +23,6 @@ class Returns(NamedTuple):
     feedback: Feedback | None = None
     losses: str = "hostile"
     order: str = "any"
-    fair: bool = False  # fair estimates are asked for
 
 
 AT_ONCE = Returns()
@@ -40,12 +38,13 @@ def run_reference(
     truth: Truth,
     tick: Callable[[int], None],
     returns: Returns = AT_ONCE,
+    fair: bool = False,
 ) -> tuple[dict[str, Floats], Floats]:
     """All runs, one after the other; `tick` is told after each."""
     kept, worst = room(truth, checkpoints, runs), np.full(runs, np.nan)
     for r in range(runs):
         own = child_seed(seed, r)
-        found, worst[r] = run_once(scenario, collector, episodes, checkpoints, own, truth, returns)
+        found, worst[r] = run_once(scenario, collector, episodes, checkpoints, own, truth, returns, fair)
         for name, numbers in found.items():
             kept[name][r] = numbers
         tick(1)
@@ -63,8 +62,7 @@ def room(truth: Truth, checkpoints: Ints, runs: int) -> dict[str, Floats]:
 def answers(campaign: Campaign, truth: Truth, target: str, fair: bool) -> dict[str, float]:
     """What is recorded of one target."""
     problem = campaign.problem
-    asked: dict[str, Any] = {"of": target}
-    asked["against"] = "baseline" if problem.estimand == DIFFERENCE else None
+    asked: dict[str, Any] = {"of": target, "against": problem.against}
     found = interval_of(campaign.estimate(**asked))
     found["anytime_low"], found["anytime_high"] = campaign.estimate(**asked, anytime=True).interval
     if campaign.collector.estimate == "certainty":
@@ -95,6 +93,7 @@ def run_once(
     seed: np.random.SeedSequence,
     truth: Truth,
     returns: Returns = AT_ONCE,
+    fair: bool = False,
 ) -> tuple[dict[str, Floats], float]:
     """One campaign: what is recorded at the checkpoints, and the worst true budget."""
     known = knowledge_of(scenario, collector)
@@ -112,7 +111,7 @@ def run_once(
             kept["ledger"][at] = campaign.believed
             kept["baseline_share"][at] = account.baseline / account.episodes
             for i, target in enumerate(truth.values):
-                for name, number in answers(campaign, truth, target, returns.fair).items():
+                for name, number in answers(campaign, truth, target, fair).items():
                     kept[name][i, at] = number
             at += 1
     return kept, worst

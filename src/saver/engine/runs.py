@@ -16,7 +16,8 @@ import numpy as np
 
 from saver._files import replacing
 from saver._types import Floats, Ints
-from saver.errors import InvalidData, SaverError
+from saver.collect.reports import frame
+from saver.errors import InvalidData
 from saver.estimate.interval import student
 from saver.problem import checks
 
@@ -200,15 +201,11 @@ class Runs:
 
     def to_frame(self) -> Any:
         """A pandas table with one row for each run and checkpoint."""
-        try:
-            import pandas
-        except ImportError:
-            raise SaverError("to_frame needs pandas: pip install 'saver-rl[frame]'") from None
         runs, points = self.estimates.shape
         columns = {"run": np.repeat(np.arange(runs), points), "episode": np.tile(self.checkpoints, runs)}
         for name in (*ANSWERS, *COMMON):
             columns[name] = getattr(self, name).ravel()
-        return pandas.DataFrame(columns)
+        return frame(columns)
 
 
 def _check_sizes(raw: BinaryIO) -> None:

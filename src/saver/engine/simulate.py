@@ -61,7 +61,7 @@ def simulate(
     chosen = find_collector(collector)
     if engine is not None:
         checks.choice("engine", engine, ENGINES)
-    returns = _returns(feedback, losses, order, engine, fair)
+    returns = _returns(feedback, losses, order, engine)
     checks.flag("fair", fair)
     if fair and (scenario.problem.reward is None or chosen.estimate != "certainty"):
         raise InvalidProblem(
@@ -77,7 +77,7 @@ def simulate(
     truth = Truth(scenario)
     tick = _told(runs, progress)
     if engine == "reference" or _outside(scenario, chosen, returns):
-        kept, worst = run_reference(scenario, chosen, count, points, seed, runs, truth, tick, returns)
+        kept, worst = run_reference(scenario, chosen, count, points, seed, runs, truth, tick, returns, fair)
     else:
         setting = Setting(scenario, chosen, count, seed, truth, fair)
         kept, worst = run_compiled(setting, points, runs, threads or cores(), tick)
@@ -100,14 +100,14 @@ def _in_the_limit(found: Runs, collector: Collector) -> Runs:
     return replace(found, anytime_low=below, anytime_high=above)
 
 
-def _returns(feedback: Feedback | None, losses: str, order: str, engine: str | None, fair: bool) -> Returns:
+def _returns(feedback: Feedback | None, losses: str, order: str, engine: str | None) -> Returns:
     """How trials come back; refuse what cannot be."""
     if feedback is not None:
         checks.kind("feedback", feedback, Feedback)
     returns = Returns(
-        feedback, checks.choice("losses", losses, LOSSES), checks.choice("order", order, ORDERS), fair
+        feedback, checks.choice("losses", losses, LOSSES), checks.choice("order", order, ORDERS)
     )
-    if engine == "compiled" and returns[:-1] != AT_ONCE[:-1]:
+    if engine == "compiled" and returns != AT_ONCE:
         raise InvalidProblem(
             f"engine is 'compiled', feedback {feedback!r}, losses {losses!r} and order {order!r}; only the "
             "reference engine knows other feedback than all at once: leave engine out"
@@ -123,7 +123,7 @@ def _returns(feedback: Feedback | None, losses: str, order: str, engine: str | N
 def _outside(scenario: Scenario, collector: Collector, returns: Returns) -> bool:
     """Whether only the reference can run this; then say so, once."""
     why = only_reference(scenario, collector)
-    if why is None and returns[:-1] != AT_ONCE[:-1]:
+    if why is None and returns != AT_ONCE:
         why = "feedback that is lost or late"
     if why is not None:
         _say(f"{why}: this runs in the reference engine, some hundred times slower than the compiled one")

@@ -33,11 +33,8 @@ from saver.safety.paths import best_theta
 from saver.safety.widths import Numbers, ends_hiding
 
 PRIOR = 40.0  # episodes that the first visits are weighed against
-PATIENCE, AT_ONCE, STEP = (
-    0.2,
-    5.0,
-    1.3,
-)  # a debt is paid in this part of the episodes so far; by so much at most
+PATIENCE, AT_ONCE = 0.2, 5.0  # a debt is paid in this part of the episodes so far, and so many
+STEP = 1.3  # by so much at most
 RENEW = 10  # weights are made anew when the episodes have grown by one part of this many
 PART, SOON = 0.13, 1.25  # of the visits to come in which all is weighed, for a fair estimate
 CAP, CAP_GROWS = 2.0, 0.05  # of weights of bounded rewards, in those of the target's own episodes

@@ -13,7 +13,7 @@ from saver.problem import bellman, checks
 from saver.problem.codec import portable
 from saver.problem.mdp import Mdp
 from saver.problem.promise import Bounded, SubGaussian
-from saver.problem.question import ESTIMANDS, VALUE, Question, question
+from saver.problem.question import DIFFERENCE, ESTIMANDS, VALUE, Question, question
 
 TARGET, BASELINE = "target", "baseline"  # names of policies
 
@@ -80,6 +80,11 @@ class Problem(checks.Frozen):
         """The policy to evaluate, or the first of several."""
         policy: Floats = next(iter(self.targets.values()))
         return policy
+
+    @property
+    def against(self) -> str | None:
+        """What the estimand subtracts from each value: the baseline's, or nothing."""
+        return BASELINE if self.estimand == DIFFERENCE else None
 
     @cached_property
     def question(self) -> Question:
