@@ -27,7 +27,7 @@ def plain_bandit(scenario: Scenario, episodes: int) -> int:
     A, base = len(c), int(np.argmax(problem.baseline[0]))
     n, level = float(episodes), 0.9 * problem.delta
     width = math.sqrt(math.log(A * n * (n + 1)))
-    proxy = problem.constraint.scale**2
+    proxy = problem.rails[0].promise.scale ** 2
     rho = best_rho(proxy * episodes / 2, level)
     count, average, squares = np.zeros(A), np.zeros(A), np.zeros(A)
     explored_each, designed_each = np.zeros(A), np.zeros(A)
@@ -45,7 +45,7 @@ def plain_bandit(scenario: Scenario, episodes: int) -> int:
             with np.errstate(divide="ignore"):
                 score = np.where((c > 0) & (count < (1 if 2 * k <= n else 2)), np.inf, b / designed_each)
             a = int(np.argmax(score))
-        safe = exact * problem.alpha * problem.baseline_value + bound - (designed + 1) * problem.required
+        safe = exact * problem.rails[0].credit + bound - (designed + 1) * problem.required
         play = a == base or safe >= -1e-12
         a = a if play else base
         r = mean[a] + sd[a] * rng.standard_normal()

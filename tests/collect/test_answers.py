@@ -292,7 +292,7 @@ def test_trials_that_are_out_have_an_age():
 
 def test_a_table_of_steps_or_of_moments():
     kept, campaign = told(problem_of(), keep="episodes"), told(problem_of())
-    steps = steps_table(kept.events)
+    steps = steps_table(kept.problem, kept.events)
     assert list(steps) == ["trial", "kind", "step", "state", "action", "reward", "constraint", "complete"]
     assert sorted(steps["reward"]) == sorted(r for rewards in REWARDS.values() for r in rewards)
     assert set(steps["kind"]) == {"design"}

@@ -34,10 +34,10 @@ class Trusting(Certified):
 class Hopeful(Certified):
     """Takes what is out for what has not run."""
 
-    def budget(self, book):
-        return self.settled(book)
+    def budget_at(self, book, value):
+        return self.settled_at(book, value)
 
-    spendable = budget
+    spendable_at = budget_at
 
 
 class Telling(Trusting):

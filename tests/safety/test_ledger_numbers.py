@@ -284,8 +284,8 @@ def test_a_pace_falls_with_what_was_paid_and_with_time(make, scale):
     paces = [ledger.pace(0, baseline, 100) for baseline in (0, 5, 50)]
     assert np.all(np.isfinite(paces))
     assert paces == sorted(paces, reverse=True)
-    assert ledger.required < ledger.pace(0, 0, 10**8) < ledger.pace(0, 0, 100)
-    assert ledger.pace(0, 0, 10**8) == pytest.approx(ledger.required, rel=0.01)
+    assert ledger.problem.required < ledger.pace(0, 0, 10**8) < ledger.pace(0, 0, 100)
+    assert ledger.pace(0, 0, 10**8) == pytest.approx(ledger.problem.required, rel=0.01)
 
 
 # -- the paper's ---------------------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ def test_the_papers_width_and_ledgers_by_hand():
     assert first_width(asked, K) == pytest.approx(first)
     counts, means = np.array([[4, 0]]), np.array([[0.8, 0.9]])
     np.testing.assert_allclose(paper_width(asked, K, counts), [[first / 2, first]])
-    lower = paper_lower(asked, paper_width(asked, K, counts), counts, means)
+    lower = paper_lower(asked.constraint, paper_width(asked, K, counts), counts, means)
     np.testing.assert_allclose(lower, [[0.8 - 0.1 * first / 2, 0.0]])
     longer = two_steps()
     n = 2.0 * K

@@ -400,16 +400,16 @@ def test_trials_that_start_in_order_count_as_the_least_of_their_beginnings():
     for number in (1, 2):
         ledger.ask(number, None)
     assert ledger.budget() == 0.0
-    assert ledger.spendable(ledger.book) == pytest.approx(0.2)
+    assert ledger.spendable_at(ledger.book, 0.5) == pytest.approx(0.2)
     ledger.ask(3, play)
     ledger.ask(4, None)
     assert ledger.budget() == pytest.approx(0.2 - 0.4)
-    assert ledger.spendable(ledger.book) == pytest.approx(0.3 - 0.4)
+    assert ledger.spendable_at(ledger.book, 0.5) == pytest.approx(0.3 - 0.4)
     ledger.abandon(2)  # it may have run; if the third did, it has
     assert ledger.budget() == pytest.approx(0.2 - 0.4)
     ledger.tell(4, None, observed([0], [0], [0.5]))
     assert ledger.budget() == pytest.approx(0.3 - 0.4)  # all before it have run
-    assert ledger.spendable(ledger.book) == ledger.budget()
+    assert ledger.spendable_at(ledger.book, 0.5) == ledger.budget()
     assert Kept(problem(), K).order == "any"
 
 

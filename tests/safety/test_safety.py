@@ -59,9 +59,9 @@ def test_the_papers_width_by_hand():
     # L = 1, S A = 2, n = 10: sqrt(log(2 * 10 * 11) / T), T at least 1.
     width = paper_width(two_actions(), 10, np.array([[0, 4]]))
     np.testing.assert_allclose(width, [[math.sqrt(math.log(220)), math.sqrt(math.log(220)) / 2]])
-    lower = paper_lower(two_actions(), width, np.array([[0, 4]]), np.array([[0.0, 0.9]]))
+    lower = paper_lower(two_actions().constraint, width, np.array([[0, 4]]), np.array([[0.0, 0.9]]))
     np.testing.assert_allclose(lower, [[0.0, 0.9 - 0.05 * math.sqrt(math.log(220))]])
-    sunk = paper_lower(two_actions(), width, np.array([[1, 4]]), np.array([[0.1, 0.1]]))
+    sunk = paper_lower(two_actions().constraint, width, np.array([[1, 4]]), np.array([[0.1, 0.1]]))
     np.testing.assert_allclose(sunk, [[0.0, 0.0]])  # never below the floor
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from saver.collect.trial import Trial
 from saver.errors import CampaignEnded, InvalidData
 from saver.estimate.importance import importance_return
 from saver.problem import checks
+from saver.problem.bellman import by_step
 from saver.problem.episode import Episode
 
 CLOSE = 1e-9  # of two propensities
@@ -30,14 +31,22 @@ def may_ask(setup: Setup, state: State) -> None:
         )
 
 
-def told(setup: Setup, state: State, trial: Trial | int, complete: bool, episode: Any, *columns: Any) -> Told:
+def told(
+    setup: Setup,
+    state: State,
+    trial: Trial | int,
+    complete: bool,
+    final_state: int | None,
+    episode: Any,
+    *columns: Any,
+) -> Told:
     """What happened in a trial: an `Episode`, or states, actions, rewards and constraints."""
     checks.flag("complete", complete)
     found = find(state, trial)
-    seen = _episode(setup, "the episode", episode, columns, complete)
+    seen = _episode(setup, "the episode", episode, columns, complete, final_state)
     likely = chances(found, seen)
     _check_actions(setup, found, seen, likely)
-    _check_propensities(found, seen, likely)
+    _check_propensities(f"trial {found.number}", seen, likely)
     if complete and is_weighted(setup, found):
         mdp, target = setup.problem.mdp, setup.problem.first
         importance_return(mdp, target, seen.states, seen.actions, seen.rewards, likely)
@@ -82,10 +91,24 @@ def learned(setup: Setup, history: Any) -> Learned:
                 "rewards, constraints)"
             )
         try:
-            episodes.append(_episode(setup, "the episode", item, ()))
+            episodes.append(_logged(setup, _episode(setup, "the episode", item, ())))
         except InvalidData as cause:
             raise InvalidData(f"history[{number}]: {cause}") from None
     return Learned(tuple(episodes))
+
+
+def _logged(setup: Setup, episode: Episode) -> Episode:
+    """Refuse what the baseline cannot have done: its value is learned from history."""
+    mdp, rows = setup.problem.mdp, by_step(setup.problem.mdp, setup.problem.baseline)
+    likely = rows[np.arange(len(episode)), episode.states, episode.actions]
+    if len(never := np.flatnonzero(likely == 0.0)):
+        t = never[0]
+        raise InvalidData(
+            f"{mdp.action_label(episode.actions[t])} in {mdp.state_label(episode.states[t])} at step {t} has "
+            "probability 0 under the baseline; give the baseline's episodes, all of them and no others"
+        )
+    _check_propensities("the baseline", episode, likely)
+    return episode
 
 
 def find(state: State, trial: Trial | int, lost: str = "abandoned; what came of it cannot be told") -> Trial:
@@ -105,8 +128,15 @@ def find(state: State, trial: Trial | int, lost: str = "abandoned; what came of 
     return found
 
 
-def _episode(setup: Setup, name: str, first: Any, columns: tuple[Any, ...], complete: bool = True) -> Episode:
-    if isinstance(first, Episode) and columns:
+def _episode(
+    setup: Setup,
+    name: str,
+    first: Any,
+    columns: tuple[Any, ...],
+    complete: bool = True,
+    final_state: int | None = None,
+) -> Episode:
+    if isinstance(first, Episode) and (columns or final_state is not None):
         raise InvalidData("an episode was told with more beside it; tell the episode, or its four sequences")
     episode = first
     if not isinstance(episode, Episode):
@@ -115,21 +145,48 @@ def _episode(setup: Setup, name: str, first: Any, columns: tuple[Any, ...], comp
                 f"{1 + len(columns)} of four sequences were told; tell a saver.Episode, or states, actions, "
                 "rewards and constraints one by one (*them, if they are in a tuple)"
             )
-        episode = Episode(first, *columns)
+        episode = Episode(first, *columns, final_state=final_state)
     if episode.constraints is None:
         raise InvalidData(f"{name} has no constraints; give one for each step")
+    _check_names(setup, episode.constraints)
     _check_bounds(setup, episode.check(setup.problem.mdp, complete))
     return episode
 
 
+def _check_names(setup: Setup, constraints: Any) -> None:
+    """One sequence where one is guarded, or {name: sequence} with every name."""
+    names = [rail.name for rail in setup.problem.rails]
+    if not isinstance(constraints, Mapping):
+        if len(names) > 1:
+            raise InvalidData(
+                f"constraints is one sequence, and {', '.join(names)} are guarded; tell {{name: sequence}}"
+            )
+        return
+    for name in constraints:
+        if name not in names:
+            raise InvalidData(f"constraints has {name!r}, which is not guarded; known: {', '.join(names)}")
+    for name in names:
+        if name not in constraints:
+            raise InvalidData(
+                f"constraints has no {name!r}; tell every guardrail, with None for one that was not measured"
+            )
+
+
 def _check_bounds(setup: Setup, episode: Episode) -> None:
     """Refuse what the promises rule out."""
-    constraints, (low, high) = episode.constraints, setup.problem.constraint.bounds
-    if len(outside := np.flatnonzero((constraints < low) | (constraints > high))):
-        raise InvalidData(
-            f"constraints[{outside[0]}] is {checks.show(constraints[outside[0]])}, outside the declared "
-            f"bounds [{low:g}, {high:g}]; correct the value or declare wider bounds"
-        )
+    for rail in setup.problem.rails:
+        seen = rail.of(episode)
+        if seen is None:
+            continue
+        low, high = rail.promise.bounds
+        if len(outside := np.flatnonzero((seen.constraints < low) | (seen.constraints > high))):
+            at, value = outside[0], rail.sign * seen.constraints[outside[0]]
+            low, high = sorted((rail.sign * low, rail.sign * high))
+            named = f"[{rail.name!r}]" if isinstance(episode.constraints, Mapping) else ""
+            raise InvalidData(
+                f"constraints{named}[{at}] is {checks.show(value)}, outside the declared bounds [{low:g}, "
+                f"{high:g}]; correct the value or declare wider bounds"
+            )
     if setup.rewards is None:
         return
     at, rewards, mdp = (episode.states, episode.actions), episode.rewards, setup.problem.mdp
@@ -172,11 +229,11 @@ def _check_drawn(setup: Setup, trial: Trial, episode: Episode) -> None:
         )
 
 
-def _check_propensities(trial: Trial, episode: Episode, likely: Floats) -> None:
+def _check_propensities(who: str, episode: Episode, likely: Floats) -> None:
     said = episode.propensities
     if said is not None and len(wrong := np.flatnonzero(np.abs(said - likely) > CLOSE)):
         t = wrong[0]
         raise InvalidData(
-            f"propensities[{t}] is {checks.show(said[t])}, but trial {trial.number} takes that action with "
+            f"propensities[{t}] is {checks.show(said[t])}, but {who} takes that action with "
             f"probability {checks.show(likely[t])}; leave them out, or tell trial.row(step, state)[action]"
         )

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saver._types import Floats
-from saver.collect.setup import PLUGIN, USED, Setup, book_of
+from saver.collect.setup import Setup, book_of
 from saver.collect.state import KINDS, State
 from saver.errors import InvalidProblem
 from saver.estimate import Estimate
@@ -224,10 +224,27 @@ LOOK = ("episodes", "value", "low", "high", "anytime_low", "anytime_high", "budg
 GROWTH = 20  # a look is kept when the told episodes have grown by one part of this many
 
 
+def budgets(setup: Setup, state: State, plugin: bool = False) -> dict[str, float]:
+    """What the collector's own ledgers believe, by guardrail; the plug-in ones where it has none."""
+    books = {kept.rail.name: kept.plugin if plugin else kept.used or kept.plugin for kept in setup.guards}
+    return {name: setup.ledgers[book].budget(state.books[book]) for name, book in books.items()}
+
+
+def nearest(setup: Setup, state: State, found: dict[str, float]) -> float:
+    """The budget of the guardrail that is nearest to its line, in units of what it requires."""
+    if len(found) == 1:
+        return next(iter(found.values()))
+    shares = {}
+    for kept in setup.guards:
+        book = kept.used or kept.plugin
+        value = setup.ledgers[book].value(state.books[book])
+        shares[kept.rail.name] = kept.rail.relative(found[kept.rail.name], value)
+    return found[min(shares, key=shares.__getitem__)]
+
+
 def believed(setup: Setup, state: State) -> float:
-    """The budget that the collector's own ledger believes; the plug-in one where it has none."""
-    name = PLUGIN if setup.used is None else USED
-    return setup.ledgers[name].budget(state.books[name])
+    """The budget that the collector's own ledger believes, of the guardrail that is nearest to its line."""
+    return nearest(setup, state, budgets(setup, state))
 
 
 def look(setup: Setup, state: State) -> list[float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -71,12 +72,18 @@ def _told(setup: Setup, state: State, event: Told) -> None:
         weighted = chances(trial, episode) if is_weighted(setup, trial) else None
         take(setup.problem.mdp, setup.problem.first, state.sums, episode, weighted)
     if learned:
-        state.constraints.extend(episode.states, episode.actions, episode.constraints)
+        _guarded(setup, state, episode)
     nodes = setup.stage.grid.slot[np.arange(len(episode)), episode.states]
     np.add.at(state.counts[trial.kind], (nodes, episode.actions), 1.0)
     state.told[trial.kind] += 1
     for name, keeper in setup.keepers.items():
-        keeper.tell(state.books[name], event.number, play, episode if learned else None, event.complete)
+        rail, book = setup.rails.get(name), state.books[name]
+        seen = episode if rail is None else rail.of(episode)
+        if seen is None:  # it ran, and this was not measured
+            keeper.abandon(book, event.number, play, True)
+        else:
+            teaches = learned or (rail is not None and keeper.learns_value)
+            keeper.tell(book, event.number, play, seen if teaches else None, event.complete)
     if look_due(state):
         state.looks.append(look(setup, state))
 
@@ -101,9 +108,21 @@ def _cancelled(setup: Setup, state: State, event: Cancelled) -> None:
 def _learned(setup: Setup, state: State, event: Learned) -> None:
     for episode in event.episodes:
         take(setup.problem.mdp, setup.problem.first, state.sums, episode, None)
-        state.constraints.extend(episode.states, episode.actions, episode.constraints)
+        _guarded(setup, state, episode)
         for name, keeper in setup.keepers.items():
-            keeper.learn(state.books[name], episode)
+            rail = setup.rails.get(name)
+            seen = episode if rail is None else rail.of(episode)
+            if seen is not None:
+                keeper.learn(state.books[name], seen)
+
+
+def _guarded(setup: Setup, state: State, episode: Episode) -> None:
+    """What was seen of each guardrail, in the units in which it was told."""
+    for rail, moments in zip(setup.problem.rails, state.guarded, strict=True):
+        given = episode.constraints
+        column = given[rail.name] if isinstance(given, Mapping) else given
+        if column is not None:
+            moments.extend(episode.states, episode.actions, column)
 
 
 def is_weighted(setup: Setup, trial: Trial) -> bool:

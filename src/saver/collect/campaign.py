@@ -7,7 +7,7 @@ import math
 import os
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -21,7 +21,7 @@ from saver.collect.apply import apply
 from saver.collect.collectors import Collector
 from saver.collect.events import Event
 from saver.collect.knowledge import Knowledge, Statistics
-from saver.collect.setup import PLUGIN, Setup
+from saver.collect.setup import Setup
 from saver.collect.state import State
 from saver.collect.stopping import Precise
 from saver.collect.trial import Trial
@@ -41,16 +41,19 @@ class Budget:
 
     Attributes:
         certified: the true budget is at least this, at all times at once, with probability 1 - delta; NaN for
-            collectors whose ledger certifies nothing.
+            collectors whose ledger certifies nothing. Of several guardrails, that which is nearest to its
+            line relative to what it requires.
         plugin: the sample means' word for it; promises nothing.
         episodes: told so far.
         baseline_episodes: how many of these were the baseline's.
+        of: what is certified of each guardrail, by name.
     """
 
     certified: float
     plugin: float
     episodes: int
     baseline_episodes: int
+    of: dict[str, float] = field(default_factory=dict)
 
 
 def alone(method: F) -> F:
@@ -162,15 +165,18 @@ class Campaign:
         rewards: Any = None,
         constraints: Any = None,
         *,
+        final_state: int | None = None,
         complete: bool = True,
     ) -> None:
         """What happened in a trial: an `Episode`, or its sequences; complete=False: until it was cut off.
 
-        An impossible episode is refused and changes nothing.
+        Of several guardrails `constraints` is {name: sequence}, None for one that was not measured.
+        `final_state` is where the last action led, `saver.END` if it ended the episode. An impossible
+        episode is refused and changes nothing.
         """
         columns = (actions, rewards, constraints)
         given = () if all(column is None for column in columns) else columns
-        self._take(admit.told(self._setup, self._state, trial, complete, states, *given))
+        self._take(admit.told(self._setup, self._state, trial, complete, final_state, states, *given))
 
     @alone
     def abandon(self, trial: Trial | int, ran: bool | None = None) -> None:
@@ -307,7 +313,7 @@ class Campaign:
     def to_frame(self) -> Any:
         """A pandas table: every told step with `keep="episodes"`, else what is known of each pair."""
         if self._events is not None:
-            return reports.frame(reports.steps_table(self._events))
+            return reports.frame(reports.steps_table(self.problem, self._events))
         return reports.frame(reports.moments_table(self.problem, self._state))
 
     @reading
@@ -347,14 +353,12 @@ class Campaign:
     @reading
     def budget(self) -> Budget:
         """What is known of safety."""
-        used, told = self._setup.used, self._state.told
-        certified = self.believed if used is not None and used.certifies else math.nan
-        return Budget(
-            certified,
-            self._setup.ledgers[PLUGIN].budget(self._state.books[PLUGIN]),
-            sum(told.values()),
-            told["baseline"],
-        )
+        setup, state, told = self._setup, self._state, self._state.told
+        found, plugin = answers.budgets(setup, state), answers.budgets(setup, state, plugin=True)
+        if setup.used is None or not setup.used.certifies:
+            found = dict.fromkeys(found, math.nan)
+        certified, sampled = (answers.nearest(setup, state, each) for each in (found, plugin))
+        return Budget(certified, sampled, sum(told.values()), told["baseline"], found)
 
     @property
     @reading

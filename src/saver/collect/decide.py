@@ -14,7 +14,7 @@ from saver.collect.apply import exploration_of, plan_of, policy_of
 from saver.collect.events import BASELINE, EXPLORE, PLAN, Asked, Plan
 from saver.collect.knowledge import Statistics
 from saver.collect.planning import UNNEEDED, next_plan
-from saver.collect.setup import USED, Setup
+from saver.collect.setup import Setup
 from saver.collect.state import DESIGNED, KINDS, State, outstanding, set_words, words
 from saver.collect.tracker import follow_design
 from saver.collect.trial import Trial
@@ -115,28 +115,38 @@ def new_plan(setup: Setup, state: State) -> Plan:
     number = state.asked + 1
     warm = None if state.plan is None else state.plan.warm
     made = setup.designer.design(
-        statistics(setup, state), setup.variance(state.sums.rewards), pace(setup, state), warm
+        statistics(setup, state),
+        setup.variance(state.sums.rewards),
+        required(setup, state),
+        pace(setup, state),
+        warm,
     )
     policy = setup.stage.grid.policy(made.policy)
     until = int(next_plan(number, float(setup.collector.replan)))
     return Plan(policy.by_step, policy.rows, until, number, made.warm)
 
 
-def pace(setup: Setup, state: State) -> float:
-    """What the design should earn: as required, or as the ledger can afford."""
-    if not setup.designer.paced or setup.used is None:
-        return setup.problem.required
+def required(setup: Setup, state: State) -> Floats:
+    """What an episode must earn of each guardrail, as believed."""
+    books = [kept.used or kept.plugin for kept in setup.guards]
+    return np.array([setup.ledgers[book].required(state.books[book]) for book in books])
+
+
+def pace(setup: Setup, state: State) -> Floats:
+    """What the design should earn of each guardrail: as required, or as its ledger can afford."""
+    if not setup.designer.paced or not setup.gated:
+        return required(setup, state)
     out = [trial.kind == "baseline" for trial in state.out.values()]
     baseline = state.told["baseline"] + sum(out)
     designed = sum(state.told.values()) + len(out) - baseline
-    return setup.used.pace(state.books[USED], designed, baseline, state.left(setup.episodes))
+    left = state.left(setup.episodes)
+    paces = [used.pace(state.books[book], designed, baseline, left) for book, used in setup.gated.items()]
+    return np.array(paces)
 
 
 def statistics(setup: Setup, state: State) -> Statistics:
     """What a design is told now."""
-    return Statistics.of(
-        setup.problem, setup.knowledge, state.asked + 1, state.sums.rewards, state.constraints
-    )
+    return Statistics.of(setup.problem, setup.knowledge, state.asked + 1, state.sums.rewards, state.guarded)
 
 
 def visits(setup: Setup, state: State, by_step: bool, kinds: tuple[str, ...]) -> Floats:
@@ -175,26 +185,41 @@ def come_first(setup: Setup, state: State, needed: Ints) -> Bools:
 
 
 def fall_back(setup: Setup, state: State) -> tuple[Candidate, Policy]:
-    """What is played where the gate refuses: what surely earns most, or the baseline."""
+    """What is played where the gate refuses: what surely earns most, or the baseline.
+
+    Most of the guardrail whose budget is the least; of none less than the baseline, as believed.
+    """
     safe = Candidate("baseline", BASELINE), setup.baseline
-    if setup.collector.fallback == "baseline" or setup.used is None:
+    if setup.collector.fallback == "baseline" or not setup.gated:
         return safe
-    stage, lower = setup.stage, setup.used.ends(state.books[USED])[0]
+    stage, books = setup.stage, list(setup.gated)
+    means = setup.problem.means(statistics(setup, state).constraint_mean)
+    at = int(np.argmin([_relative(setup, state, book) for book in books])) if len(books) > 1 else 0
+    lowers = [used.ends(state.books[book])[0] for book, used in setup.gated.items()]
     rows = np.zeros(len(stage.nodes.state), dtype=np.int64)
-    surely, likely = richest(stage.nodes, lower, np.array(statistics(setup, state).constraint_mean), rows)
-    if (surely + likely) / 2 < setup.problem.baseline_value:
-        return safe
+    surely, likely = richest(stage.nodes, lowers[at], means[at], rows)
     follows = stage.grid.choices(True, rows)
-    play = stage.play(follows)
-    if setup.used.exact(play) or not GATES[setup.collector.gate](setup.used, state.books[USED], play):
+    for i, book in enumerate(books):
+        if i != at:
+            play = stage.play(follows)
+            surely, likely = play.value(lowers[i]), play.value(means[i])
+        if (surely + likely) / 2 < setup.ledgers[book].value(state.books[book]):
+            return safe
+    if setup.gated[books[0]].exact(stage.play(follows)) or not affordable(setup, state, follows):
         return safe
     return Candidate("earn", follows.rows, True), follows
 
 
+def _relative(setup: Setup, state: State, book: str) -> float:
+    """A believed budget in units of what is required."""
+    used, kept = setup.ledgers[book], state.books[book]
+    return used.rail.relative(used.budget(kept), used.value(kept))
+
+
 def affordable(setup: Setup, state: State, policy: Policy) -> bool:
-    """Whether the gate lets a policy pass; what is worth exactly the baseline always does."""
-    gate, used = GATES.get(setup.collector.gate), setup.used
-    if gate is None or used is None:
+    """Whether every guardrail's gate lets a policy pass; what is exactly as good as the baseline does."""
+    gate, used = GATES.get(setup.collector.gate), setup.gated
+    if gate is None or not used:
         return True
     play = setup.stage.play(policy)
-    return used.exact(play) or gate(used, state.books[USED], play)
+    return all(ledger.exact(play) or gate(ledger, state.books[book], play) for book, ledger in used.items())

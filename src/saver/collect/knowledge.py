@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,7 @@ class Statistics:
         episode: the number of the episode about to be asked.
         counts: samples of each pair, [S, A].
         mean, variance: of the rewards, [S, A].
-        constraint_mean: [S, A].
+        constraint_mean: [S, A]; of several guardrails {name: [S, A]}.
     """
 
     problem: Problem
@@ -31,14 +32,23 @@ class Statistics:
     counts: Ints
     mean: Floats
     variance: Floats
-    constraint_mean: Floats
+    constraint_mean: Any
 
     @classmethod
     def of(
-        cls, problem: Problem, known: Knowledge, episode: int, rewards: Moments, constraints: Moments
+        cls,
+        problem: Problem,
+        known: Knowledge,
+        episode: int,
+        rewards: Moments,
+        constraints: Sequence[Moments],
     ) -> Statistics:
-        """What was seen, and the truth where it is known; the floor is the mean of an unseen constraint."""
-        constraint_mean = np.where(constraints.counts > 0, constraints.mean, problem.constraint.floor)
+        """What was seen, and the truth where it is known; an unseen constraint is as bad as can be."""
+        found = {
+            rail.name: np.where(seen.counts > 0, seen.mean, rail.sign * rail.promise.floor)
+            for rail, seen in zip(problem.rails, constraints, strict=True)
+        }
+        constraint_mean = found if len(found) > 1 else next(iter(found.values()))
         return cls(
             problem,
             episode,
@@ -51,7 +61,10 @@ class Statistics:
 
 @dataclass(frozen=True, eq=False)
 class Knowledge:
-    """Truths that may be given to a collector that says it `knows` them, [S, A] each."""
+    """Truths that may be given to a collector that says it `knows` them, [S, A] each.
+
+    Of several guardrails `constraint_mean` is {name: [S, A]}.
+    """
 
     mean: Any = None
     variance: Any = None
@@ -60,14 +73,23 @@ class Knowledge:
     def limited(self, problem: Problem, knows: tuple[str, ...]) -> Knowledge:
         """Only what is named in `knows`, checked; anything else is dropped."""
         shape = (problem.mdp.states, problem.mdp.actions)
-        kept = {}
+        kept: dict[str, Any] = {}
         for name in knows:
             value = getattr(self, name)
             if value is None:
                 raise InvalidProblem(
                     f"the collector knows {name}, which was not given; pass knowledge=Knowledge({name}=...)"
                 )
-            kept[name] = checks.frozen(checks.shaped(name, value, shape))
+            if name == "constraint_mean":
+                means = problem.means(value, name)
+                tables = {
+                    rail.name: rail.sign * mean for rail, mean in zip(problem.rails, means, strict=True)
+                }
+                value = tables if len(tables) > 1 else next(iter(tables.values()))
+            if isinstance(value, dict):
+                kept[name] = {key: checks.frozen(table) for key, table in value.items()}
+            else:
+                kept[name] = checks.frozen(checks.shaped(name, value, shape))
         if "variance" in kept:
             checks.within("variance", kept["variance"], 0.0)
         return Knowledge(**kept)

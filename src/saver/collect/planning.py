@@ -79,10 +79,14 @@ class Designer:
         """Whether the exact program is solved, for more than one decision."""
         return self.planner is not None and self.planner.only_state is None
 
-    def design(self, statistics: Statistics, variance: Floats, paced: float, warm: Any = None) -> Designed:
-        """The design for what is believed; `paced` and `warm`, where the last solve ended, if it is exact."""
+    def design(
+        self, statistics: Statistics, variance: Floats, required: Floats, paced: Floats, warm: Any = None
+    ) -> Designed:
+        """The design for what is believed; `required` and `paced`, of each guardrail, and `warm`, where the
+        last solve ended, if it is exact.
+        """
         if self.collector.design == "exact":
-            return self._exact(statistics, variance, paced, warm)
+            return self._exact(statistics, variance, required, paced, warm)
         return Designed(self._closed(statistics, variance))
 
     def _closed(self, statistics: Statistics, variance: Floats) -> Floats:
@@ -104,21 +108,23 @@ class Designer:
         }
         return named[design]
 
-    def _exact(self, statistics: Statistics, variance: Floats, paced: float, warm: Any) -> Designed:
+    def _exact(
+        self, statistics: Statistics, variance: Floats, required: Floats, paced: Floats, warm: Any
+    ) -> Designed:
         """The exact safe design for what is believed; as safe as can be where nothing reaches the bound."""
         assert self.planner is not None
-        mean, w = statistics.constraint_mean, self.asked.size**2 * variance
+        means, w = self.problem.means(statistics.constraint_mean), self.asked.size**2 * variance
         if (only := self.planner.only_state) is not None:
             policy = self.problem.mdp.uniform.copy()
-            policy[only] = one_row(
-                w[only], np.array(mean[only]), self.allowed[only], self.problem.required, paced
-            )
+            here = np.array(means[:, only])
+            policy[only] = one_row(w[only], here, self.allowed[only], required, paced)
             return Designed(policy)
         planner = copy.copy(self.planner)  # solves of several campaigns may run at once
         planner.last = warm
-        required = attainable(self.problem.required, paced, planner.best_value(mean))
+        tops = [planner.best_value(mean) for mean in means]
+        wanted = [attainable(*each) for each in zip(required, paced, tops, strict=True)]
         hint = self.asked.reference if warm is None else None
-        plan = planner.solve(w, mean, required, hint=hint, tolerance=GAP, settle=SETTLED, work=QUOTA)
+        plan = planner.solve(w, means[0], wanted[0], hint=hint, tolerance=GAP, settle=SETTLED, work=QUOTA)
         return Designed(planner.unroll(plan)[0], planner.last)
 
     def _check_sepec(self) -> None:
@@ -128,23 +134,31 @@ class Designer:
                 f"sepec is for bandits, one state and one step; the model has {mdp.states} states and "
                 f"{len(mdp.layers)} steps: use saver-opt"
             )
-        if self.collector.side_information == "none" and self.problem.constraint.floor < 0:
+        if len(self.problem.rails) > 1 or not self.problem.rails[0].exact:
             raise InvalidProblem(
-                f"floor is {self.problem.constraint.floor:g}; sepec without side information is safe only "
-                "where no constraint mean is below 0: use side_information='pilot'"
+                "sepec is for one guardrail against a known baseline value; the problem has "
+                f"{', '.join(rail.name for rail in self.problem.rails)}: use saver-opt"
+            )
+        floor = self.problem.rails[0].promise.floor
+        if self.collector.side_information == "none" and floor < 0:
+            raise InvalidProblem(
+                f"floor is {floor:g}; sepec without side information is safe only where no constraint mean "
+                "is below 0: use side_information='pilot'"
             )
 
     def _sepec(self, statistics: Statistics, variance: Floats) -> Floats:
         """SEPEC's behaviour, [1, A]; lower bounds stand for constraint means that a pilot has estimated."""
-        problem, mean = self.problem, statistics.constraint_mean
+        problem, rail = self.problem, self.problem.rails[0]
+        mean = problem.means(statistics.constraint_mean)[0]
         target, baseline = by_step(problem.mdp, problem.first)[0, 0], by_step(problem.mdp, problem.baseline)
         if self.collector.side_information == "none":
-            return without_side_information(target, baseline[0, 0], problem.alpha)[None]
+            share = rail.credit_at(rail.value) / rail.value
+            return without_side_information(target, baseline[0, 0], share)[None]
         if self.collector.side_information == "pilot":
             width = paper_width(problem, self.episodes, statistics.counts)
-            mean = paper_lower(problem, width, statistics.counts, mean)
+            mean = paper_lower(rail.promise, width, statistics.counts, mean)
         moment, allowed = variance[0] + statistics.mean[0] ** 2, self.allowed[0]
-        required = attainable(problem.required, problem.required, float(mean[0][allowed].max()))
+        required = attainable(rail.required, rail.required, float(mean[0][allowed].max()))
         return with_side_information(target, moment, mean[0], required, allowed)[None]
 
 
@@ -182,11 +196,22 @@ def attainable(required: float, paced: float, top: float) -> float:
     return min(wanted, top - ROOM * abs(top))
 
 
+def together(planner: Planner, means: Floats, wanted: list[float], baseline: Floats) -> Floats:
+    """What to ask of all guardrails at once: as wanted, or all a little less where that is out of reach."""
+    asked = np.array(wanted)
+    if len(asked) == 1:
+        return asked
+    return asked  # TODO
+
+
 @jit
-def one_row(w: Any, mean: Any, allowed: Any, required: float, paced: float) -> Any:
-    """The exact design of the only decision, [A]."""
-    top = -np.inf
-    for a in range(len(w)):
-        if allowed[a]:
-            top = max(top, mean[a])
-    return one_decision(w, mean, allowed, attainable(required, paced, top))
+def one_row(w: Any, means: Any, allowed: Any, required: Any, paced: Any) -> Any:
+    """The exact design of the only decision, [A]; means are [guardrails, A]."""
+    wanted = np.empty(len(required))
+    for i in range(len(required)):
+        top = -np.inf
+        for a in range(len(w)):
+            if allowed[a]:
+                top = max(top, means[i, a])
+        wanted[i] = attainable(required[i], paced[i], top)
+    return one_decision(w, means[0], allowed, wanted[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from saver.collect.answers import LOOK, Uncertain
 from saver.collect.events import Asked, Event, Told
 from saver.collect.state import KINDS, State
 from saver.errors import InvalidData, SaverError
+from saver.problem.guardrail import Rail
 from saver.problem.statement import Problem
 
 if TYPE_CHECKING:
@@ -24,14 +25,16 @@ if TYPE_CHECKING:
 PICTURES = ("png", "pdf", "svg")
 
 
-def steps_table(events: Sequence[Event]) -> dict[str, list[Any]]:
+def steps_table(problem: Problem, events: Sequence[Event]) -> dict[str, list[Any]]:
     """Every told step, in the order of telling."""
     kinds = {event.number: event.kind for event in events if isinstance(event, Asked)}
-    names = ("trial", "kind", "step", "state", "action", "reward", "constraint", "complete")
+    guarded = {rail.name: column_of(problem, rail) for rail in problem.rails}
+    names = ("trial", "kind", "step", "state", "action", "reward", *guarded.values(), "complete")
     columns: dict[str, list[Any]] = {name: [] for name in names}
     for event in events:
         if isinstance(event, Told):
-            episode = event.episode
+            episode, given = event.episode, event.episode.constraints
+            by_name = given if isinstance(given, Mapping) else dict.fromkeys(guarded, given)
             for t in range(len(episode)):
                 row = (
                     event.number,
@@ -40,12 +43,17 @@ def steps_table(events: Sequence[Event]) -> dict[str, list[Any]]:
                     int(episode.states[t]),
                     int(episode.actions[t]),
                     float(episode.rewards[t]),
-                    float(episode.constraints[t]),
+                    *(math.nan if by_name[name] is None else float(by_name[name][t]) for name in guarded),
                     event.complete,
                 )
                 for name, value in zip(names, row, strict=True):
                     columns[name].append(value)
     return columns
+
+
+def column_of(problem: Problem, rail: Rail) -> str:
+    """The column of a guardrail: "constraint", or with its name where there are several."""
+    return "constraint" if len(problem.rails) == 1 else f"constraint_{rail.name}"
 
 
 def moments_table(problem: Problem, state: State) -> dict[str, Any]:
@@ -59,7 +67,11 @@ def moments_table(problem: Problem, state: State) -> dict[str, Any]:
         "samples": counts,
         "reward_mean": np.where(counts > 0, rewards.mean[at], np.nan),
         "reward_variance": np.where(counts > 1, rewards.variance[at], np.nan),
-        "constraint_mean": np.where(state.constraints.counts[at] > 0, state.constraints.mean[at], np.nan),
+    } | {
+        column_of(problem, rail).replace("constraint", "constraint_mean", 1): np.where(
+            seen.counts[at] > 0, seen.mean[at], np.nan
+        )
+        for rail, seen in zip(problem.rails, state.guarded, strict=True)
     }
 
 
@@ -129,6 +141,8 @@ def page(campaign: Campaign, rows: list[Uncertain], drawn: bool) -> list[str]:
     certified = "nothing certified" if math.isnan(budget.certified) else f"{budget.certified:.5g} certified"
     lines += ["", "## Safety", ""]
     lines += [f"Budget left: {certified}; {budget.plugin:.5g} by sample means, which promise nothing."]
+    if len(budget.of) > 1 and not math.isnan(budget.certified):
+        lines += ["", *(f"- {name}: {found:.5g} certified" for name, found in budget.of.items())]
     lines += ["", "## Where the uncertainty is", "", *uncertainty_rows(rows)]
     return [*lines, "", "![budget, estimate and episodes](campaign.png)"] if drawn else lines
 

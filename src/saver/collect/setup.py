@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,13 +20,22 @@ from saver.errors import InvalidProblem
 from saver.estimate.anytime import Anytime
 from saver.problem import checks
 from saver.problem.codec import fingerprint
+from saver.problem.guardrail import Rail
 from saver.problem.moments import Moments
 from saver.problem.question import VALUE
 from saver.problem.statement import Problem
-from saver.safety import LEDGERS, LOSSES, ORDERS, Ledger, Play, Stage, Terms
+from saver.safety import LOSSES, ORDERS, Ledger, Play, Stage, Terms, ledger
 from saver.safety.policies import Policy
 
 USED, PLUGIN = "used", "plugin"  # the ledger behind the gate, and the one that every campaign keeps beside it
+
+
+class Kept(NamedTuple):
+    """The ledgers of one guardrail, by the names of their books; behind the gate there may be none."""
+
+    rail: Rail
+    used: str | None
+    plugin: str
 
 
 def book_of(target: str) -> str:
@@ -64,7 +73,9 @@ class Setup:
         self.stage = Stage(problem.mdp)
         self.designer = Designer(problem, self.collector, self.episodes)
         terms = Terms(problem, self.episodes, self.stage, self.losses, self.order)
+        self.guards = tuple(self._kept(place, rail) for place, rail in enumerate(problem.rails))
         self.ledgers = self._ledgers(terms)
+        self.rails = {book: kept.rail for kept in self.guards for book in kept[1:] if book is not None}
         self.anytime: dict[str, Anytime] = {}  # by target
         if problem.reward is not None:
             self.anytime = {name: Anytime(terms, name) for name in problem.targets}
@@ -85,9 +96,19 @@ class Setup:
                 f"asks for a {problem.estimand} of {len(problem.targets)}: use estimate='certainty'"
             )
 
+    def _kept(self, place: int, rail: Rail) -> Kept:
+        """The books of a guardrail: of the first they are named by their kind alone."""
+        end = f" {rail.name}" if place else ""
+        return Kept(rail, None if self.collector.ledger == "none" else USED + end, PLUGIN + end)
+
     def _ledgers(self, terms: Terms) -> dict[str, Ledger]:
-        kinds = {PLUGIN: "plugin", USED: self.collector.ledger}
-        return {name: LEDGERS[kind](terms) for name, kind in kinds.items() if kind != "none"}
+        found = {}
+        for kept in self.guards:
+            own = terms._replace(guarded=kept.rail)
+            found[kept.plugin] = ledger("plugin", own)
+            if kept.used is not None:
+                found[kept.used] = ledger(self.collector.ledger, own)
+        return found
 
     def promised(self, trial: Trial) -> Play:
         """What the promise counts a trial as."""
@@ -105,8 +126,13 @@ class Setup:
 
     @property
     def used(self) -> Ledger | None:
-        """The ledger behind the gate."""
+        """The ledger behind the gate, of the first guardrail."""
         return self.ledgers.get(USED)
+
+    @property
+    def gated(self) -> dict[str, Ledger]:
+        """All ledgers behind the gate, by the names of their books."""
+        return {kept.used: self.ledgers[kept.used] for kept in self.guards if kept.used is not None}
 
     def ahead(self, by_step: bool) -> Floats:
         """What the tracker adds to the visits of each row, by node or by state, [n, A].

@@ -28,7 +28,8 @@ class State:
     Attributes:
         stream: the state of the random generator.
         sums: of the told episodes, for the estimate.
-        constraints: of the told episodes, for the design.
+        constraints: of the told episodes, for the design, of the first guardrail, in the units of telling.
+        others: the same of the other guardrails, by name.
         counts: visits of told trials by kind, [nodes, A] each.
         books: what each ledger wrote down, and the keeper of rewards.
         told: trials told, by kind.
@@ -58,6 +59,7 @@ class State:
     cancelled: set[int] = field(default_factory=set)
     more: int = 0
     looks: list[Any] = field(default_factory=list)
+    others: dict[str, Any] = field(default_factory=dict)
     outstanding: Any = field(default=None, init=False)  # sums over `out`: made when needed, never written
     needed: Any = field(default=None, init=False)  # a plan with what comes first under it, likewise
 
@@ -70,15 +72,22 @@ class State:
         """How many trials may still be asked for, of so many planned."""
         return planned + self.more - self.spent
 
+    @property
+    def guarded(self) -> tuple[Moments, ...]:
+        """The constraints seen of each guardrail."""
+        return self.constraints, *self.others.values()
+
     @classmethod
     def begin(cls, setup: Setup, seed: int | np.random.SeedSequence = 0) -> State:
         """Nothing has happened."""
         mdp = setup.problem.mdp
+        shape = mdp.states, mdp.actions
         rows = (len(setup.stage.nodes.state), mdp.actions)
         return cls(
             stream=words(np.random.PCG64(child_seed(seed, 0))),
             sums=Sums.empty(mdp),
-            constraints=Moments.empty((mdp.states, mdp.actions)),
+            constraints=Moments.empty(shape),
+            others={rail.name: Moments.empty(shape) for rail in setup.problem.rails[1:]},
             counts={kind: np.zeros(rows) for kind in KINDS},
             books={name: keeper.open() for name, keeper in setup.keepers.items()},
         )

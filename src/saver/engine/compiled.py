@@ -137,11 +137,12 @@ class Worker:
         s, run = self.setting, self.run
         number = int(run.now.done) + 1
         problem, known, (rewards, constraints) = s.scenario.problem, s.setup.knowledge, self._moments()
-        statistics = Statistics.of(problem, known, number, rewards, constraints)
-        paced = float(pace(s.rules, run, s.episodes - number + 1))
+        statistics = Statistics.of(problem, known, number, rewards, (constraints,))
+        required = np.array([problem.rails[0].required])
+        paced = np.array([pace(s.rules, run, s.episodes - number + 1)])
         with s.lock if callable(s.collector.design) else nullcontext():
             policy, self.warm = s.setup.designer.design(
-                statistics, s.setup.variance(rewards), paced, self.warm
+                statistics, s.setup.variance(rewards), required, paced, self.warm
             )
         run.now.next_plan = next_plan(number, s.rules.replan)
         if not s.rules.tracked:
@@ -188,7 +189,7 @@ def run_compiled(
     setting: Setting, checkpoints: Ints, runs: int, threads: int, tick: Callable[[int], None]
 ) -> tuple[dict[str, Floats], Floats]:
     """All runs; `tick` is told how many were done."""
-    kept, worst = room(setting.truth, checkpoints, runs), np.full(runs, np.nan)
+    kept, worst = room(setting.truth, checkpoints, runs), np.full((runs, 1), np.nan)
     stop, finished = np.zeros(1, dtype=np.int64), queue.SimpleQueue[int]()
     size = max(1, min(setting.batch, -(-runs // threads)))
     turns = iter([range(first, min(first + size, runs)) for first in range(0, runs, size)])
@@ -204,7 +205,7 @@ def run_compiled(
                     break
                 block = slice(rows.start, rows.stop)
                 out = Out(checkpoints, *(numbers[block] for numbers in kept.values()))
-                worker.play(rows, out, worst[block])
+                worker.play(rows, out, worst[block, 0])
                 finished.put(len(rows))
         except BaseException:
             halt()

@@ -10,7 +10,7 @@ import numpy as np
 
 from saver._types import Floats, Ints
 from saver.collect import Campaign, Collector
-from saver.engine.runs import ANSWERS, COMMON
+from saver.engine.runs import ANSWERS, COMMON, GUARDED
 from saver.estimate import Estimate
 from saver.problem.seeds import child_seed
 from saver.problem.world import Scenario
@@ -40,8 +40,8 @@ def run_reference(
     returns: Returns = AT_ONCE,
     fair: bool = False,
 ) -> tuple[dict[str, Floats], Floats]:
-    """All runs, one after the other; `tick` is told after each."""
-    kept, worst = room(truth, checkpoints, runs), np.full(runs, np.nan)
+    """All runs, one after the other; `tick` is told after each. Worst budgets are [runs, guardrails]."""
+    kept, worst = room(truth, checkpoints, runs), np.full((runs, len(truth.required)), np.nan)
     for r in range(runs):
         own = child_seed(seed, r)
         found, worst[r] = run_once(scenario, collector, episodes, checkpoints, own, truth, returns, fair)
@@ -52,11 +52,16 @@ def run_reference(
 
 
 def room(truth: Truth, checkpoints: Ints, runs: int) -> dict[str, Floats]:
-    """For what is recorded: [runs, targets, C] for each answer, [runs, C] for the rest."""
-    shape = (runs, len(truth.values), len(checkpoints))
-    return {name: np.full(shape, np.nan) for name in ANSWERS} | {
-        name: np.full((runs, len(checkpoints)), np.nan) for name in COMMON
-    }
+    """For what is recorded: [runs, targets, C] for each answer, [runs, C] for the rest.
+
+    Also [runs, guardrails, C] for budgets, where there are several.
+    """
+    shape, several = (runs, len(truth.values), len(checkpoints)), len(truth.required)
+    found = {name: np.full(shape, np.nan) for name in ANSWERS}
+    found |= {name: np.full((runs, len(checkpoints)), np.nan) for name in COMMON}
+    if several > 1:
+        found |= {name: np.full((runs, several, len(checkpoints)), np.nan) for name in GUARDED}
+    return found
 
 
 def answers(campaign: Campaign, truth: Truth, target: str, fair: bool) -> dict[str, float]:
@@ -94,8 +99,8 @@ def run_once(
     truth: Truth,
     returns: Returns = AT_ONCE,
     fair: bool = False,
-) -> tuple[dict[str, Floats], float]:
-    """One campaign: what is recorded at the checkpoints, and the worst true budget."""
+) -> tuple[dict[str, Floats], list[float]]:
+    """One campaign: what is recorded at the checkpoints, and the worst true budget of each guardrail."""
     known = knowledge_of(scenario, collector)
     losses, order = returns.losses, returns.order
     campaign = Campaign(
@@ -103,12 +108,15 @@ def run_once(
     )
     player = Player(scenario.world, child_seed(seed, 1))
     kept = {name: numbers[0] for name, numbers in room(truth, checkpoints, 1).items()}
-    at, worst = 0, math.inf
+    at, worst = 0, [math.inf]
     for done in rounds(campaign, player, truth, returns.feedback, child_seed(seed, 2)):
-        account, worst = done.account, done.account.worst
+        account, worst = done.account, done.account.worsts
         if account.episodes == checkpoints[at]:
             kept["budget"][at] = account.budget
             kept["ledger"][at] = campaign.believed
+            if len(worst) > 1:
+                kept["budgets"][:, at] = account.budgets
+                kept["ledgers"][:, at] = list(campaign.budget.of.values())
             kept["baseline_share"][at] = account.baseline / account.episodes
             for i, target in enumerate(truth.values):
                 for name, number in answers(campaign, truth, target, fair).items():

@@ -17,7 +17,7 @@ import numpy as np
 from saver._files import replacing
 from saver._types import Floats, Ints
 from saver.collect.reports import frame
-from saver.errors import InvalidData
+from saver.errors import InvalidData, no_such
 from saver.estimate.interval import student
 from saver.problem import checks
 
@@ -34,9 +34,11 @@ ANSWERS = (
     "fair_stderr",
 )  # of each target
 COMMON = ("budget", "ledger", "baseline_share")
+GUARDED = ("budgets", "ledgers")  # of each guardrail
 VIOLATED = 1e-9  # of baseline_value below 0
 COLUMNS = ("checkpoints", *ANSWERS, *COMMON, "worst_budget", "true_value", "baseline_value")
-NAMES = "names"
+NAMES, RAILS = "names", "guardrails"
+OF_EACH = (*GUARDED, "worst_budgets", "units")
 BROKEN = (
     OSError, ValueError, KeyError, TypeError, EOFError, NotImplementedError, RuntimeError, SyntaxError,
     OverflowError, zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError,
@@ -54,17 +56,22 @@ class Runs:
         freedom: the degrees of freedom of its interval, [R, C].
         below: how far the declared ranges of pairs never seen reach below the estimate, [R, C].
         above: how far above, [R, C].
-        budget: the TRUE budget, sum of V_c(b_k) - (1 - alpha) k baseline_value, [R, C].
+        budget: the TRUE budget, sum of V_c(b_k) - k required, [R, C]; of several guardrails, that which is
+            nearest to its line relative to what it requires.
         ledger: what the collector believed of it, [R, C].
         baseline_share: the share of baseline episodes, [R, C].
         conditional_mse: the mean squared error given the visits, [R, C]; NaN where it has no closed form.
         anytime_low, anytime_high: the ends of the interval that holds at all times, at level .95, [R, C].
         fair: the estimates by the weights of asking, [R, C]: see `Campaign.estimate`; NaN if there are none.
         fair_stderr: their standard errors, [R, C].
-        worst_budget: the smallest true budget over all k, [R].
+        worst_budget: the smallest true budget over all k, [R], likewise.
         true_value: of the target.
-        baseline_value: of the problem.
+        baseline_value: of what is guarded first: as declared, or, where it is learned, as it is.
         by_name: where there are several targets, the same for each; the other attributes are of the first.
+        budgets: the true budget of each guardrail, {name: [R, C]}.
+        ledgers: what the collector believed of it, likewise.
+        worst_budgets: the smallest true budget of each, {name: [R]}.
+        units: what rounding of these is measured in, {name: number}.
     """
 
     checkpoints: Ints
@@ -85,6 +92,10 @@ class Runs:
     true_value: float
     baseline_value: float
     by_name: dict[str, Runs] = field(default_factory=dict)
+    budgets: dict[str, Floats] = field(default_factory=dict)
+    ledgers: dict[str, Floats] = field(default_factory=dict)
+    worst_budgets: dict[str, Floats] = field(default_factory=dict)
+    units: dict[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         (runs, points), K, (mse, error) = self.estimates.shape, int(self.checkpoints[-1]), self.mse()
@@ -125,8 +136,14 @@ class Runs:
         return float(np.mean(np.any((self.true_value < low) | (self.true_value > high), axis=1)))
 
     def violation_rate(self) -> float:
-        """The share of runs whose true budget was below 0 at any episode."""
-        return float(np.mean(self.worst_budget < -VIOLATED * self.baseline_value))
+        """The share of runs whose true budget, of any guardrail, was below 0 at any episode."""
+        return float(np.mean(np.any([self.broken(name) for name in self.budgets], axis=0)))
+
+    def broken(self, name: str) -> Any:
+        """Which runs broke the promise of a guardrail, [R]."""
+        if name not in self.worst_budgets:
+            raise no_such("guardrail", name, self.worst_budgets)
+        return self.worst_budgets[name] < -VIOLATED * self.units[name]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one .npz file, whole or not at all."""
@@ -144,6 +161,9 @@ class Runs:
             found[NAMES] = np.array(list(self.by_name))
         for i, one in enumerate(self.by_name.values()):
             found |= {f"{name}.{i}": getattr(one, name) for name in (*ANSWERS, "true_value")}
+        found[RAILS] = np.array(list(self.budgets))
+        for i, rail in enumerate(self.budgets):
+            found |= {f"{name}.{i}": getattr(self, name)[rail] for name in OF_EACH}
         return found
 
     @classmethod
@@ -159,11 +179,23 @@ class Runs:
                         {name: file[f"{name}.{i}"] for name in (*ANSWERS, "true_value")}
                         for i in range(len(names))
                     ]
+                    rails = [str(name) for name in np.atleast_1d(file[RAILS])]
+                    each: dict[str, Any] = {
+                        name: {rail: file[f"{name}.{i}"] for i, rail in enumerate(rails)} for name in OF_EACH
+                    }
         except BROKEN as cause:
             raise InvalidData(f"{path} is not a file that Runs.save wrote: {cause}") from None
-        found = cls._checked(path, data)
-        by_name = {name: cls._checked(path, data | other) for name, other in zip(names, others, strict=True)}
-        return replace(found, by_name=by_name)
+        for name, by_rail in each.items():
+            wanted = {"worst_budgets": "worst_budget", "units": "true_value"}.get(name, "budget")
+            for rail, values in by_rail.items():
+                if values.shape != data[wanted].shape or values.dtype.kind not in "if":
+                    raise InvalidData(
+                        f"{path} is not a file that Runs.save wrote: {name} of {rail} cannot be"
+                    )
+        each["units"] = {rail: float(unit) for rail, unit in each["units"].items()}
+        found = replace(cls._checked(path, data), **each)
+        targets = {name: cls._checked(path, data | other) for name, other in zip(names, others, strict=True)}
+        return replace(found, by_name={name: replace(one, **each) for name, one in targets.items()})
 
     @classmethod
     def _checked(cls, path: Any, data: dict[str, Any]) -> Runs:

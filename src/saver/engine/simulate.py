@@ -18,7 +18,7 @@ from saver.collect.collectors import find_collector
 from saver.engine.compiled import Setting, run_compiled
 from saver.engine.kernel.layout import only_reference
 from saver.engine.reference import AT_ONCE, Returns, run_reference
-from saver.engine.runs import ANSWERS, COMMON, Runs
+from saver.engine.runs import ANSWERS, COMMON, GUARDED, Runs
 from saver.errors import InvalidProblem
 from saver.estimate.asymptotic import stretched
 from saver.estimate.interval import LEVEL
@@ -81,14 +81,31 @@ def simulate(
     else:
         setting = Setting(scenario, chosen, count, seed, truth, fair)
         kept, worst = run_compiled(setting, points, runs, threads or cores(), tick)
-    shared: dict[str, Any] = {name: kept[name] for name in COMMON}
-    shared |= {"worst_budget": worst, "baseline_value": scenario.problem.baseline_value}
+    shared: dict[str, Any] = {name: kept[name] for name in COMMON} | _guarded(scenario, truth, kept, worst)
     by_name = {}
     for i, (name, value) in enumerate(truth.values.items()):
         mine: dict[str, Any] = {column: np.ascontiguousarray(kept[column][:, i]) for column in ANSWERS}
         one = Runs(checkpoints=points, true_value=value, **shared, **mine)
         by_name[name] = one if scenario.problem.reward is not None else _in_the_limit(one, chosen)
     return replace(next(iter(by_name.values())), by_name=by_name if len(by_name) > 1 else {})
+
+
+def _guarded(scenario: Scenario, truth: Truth, kept: dict[str, Any], worst: Any) -> dict[str, Any]:
+    """What is known of each guardrail."""
+    rails, first = scenario.problem.rails, scenario.problem.rails[0]
+    tables = [kept.get(name, kept[alone][:, None]) for name, alone in zip(GUARDED, COMMON, strict=False)]
+    found: dict[str, Any] = {
+        name: {rail.name: np.ascontiguousarray(table[:, i]) for i, rail in enumerate(rails)}
+        for name, table in zip(GUARDED, tables, strict=True)
+    }
+    found["worst_budgets"] = {rail.name: np.ascontiguousarray(worst[:, i]) for i, rail in enumerate(rails)}
+    values = [rail.value if rail.exact else true for rail, true in zip(rails, truth.baselines, strict=True)]
+    found["units"] = {
+        rail.name: max(abs(value), abs(rail.required_by[0]))
+        for rail, value in zip(rails, values, strict=True)
+    }
+    near = worst[:, 0] if len(rails) == 1 else np.array([truth.nearest(list(row)) for row in worst])
+    return found | {"worst_budget": near, "baseline_value": first.sign * values[0]}
 
 
 def _in_the_limit(found: Runs, collector: Collector) -> Runs:

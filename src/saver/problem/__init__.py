@@ -10,6 +10,7 @@ from saver.problem.bellman import (
     weights,
 )
 from saver.problem.episode import END, Episode
+from saver.problem.guardrail import Guardrail
 from saver.problem.laws import Bernoulli, Empirical, Gaussian, Law
 from saver.problem.mdp import Mdp
 from saver.problem.promise import Bounded, SubGaussian
@@ -23,6 +24,7 @@ __all__ = [
     "Empirical",
     "Episode",
     "Gaussian",
+    "Guardrail",
     "Law",
     "Mdp",
     "Problem",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +29,8 @@ class Episode(checks.Frozen):
         states: `states[t]` is where `actions[t]` was taken.
         actions: likewise.
         rewards: likewise.
-        constraints: likewise, or None where nothing is guarded.
+        constraints: likewise, or None where nothing is guarded; of several guardrails {name: sequence}, with
+            None for one that was not measured.
         propensities: the probability with which each action was taken, or None where it was not recorded.
         final_state: where the last action led; None if not seen, `saver.END` if it ended the episode.
     """
@@ -44,17 +46,34 @@ class Episode(checks.Frozen):
         states = _indices("states", self.states)
         columns: dict[str, Any] = {"states": states, "actions": _indices("actions", self.actions)}
         for name in ("rewards", "constraints", "propensities"):
-            if name == "rewards" or getattr(self, name) is not None:
-                columns[name] = checks.array(name, getattr(self, name), InvalidData)
+            value = getattr(self, name)
+            if isinstance(value, Mapping) and name == "constraints":
+                object.__setattr__(self, name, _by_name(value, states))
+            elif name == "rewards" or value is not None:
+                columns[name] = checks.array(name, value, InvalidData)
         for name, column in columns.items():
-            if column.shape != states.shape:
-                raise InvalidData(
-                    f"{name} has shape {column.shape} but states has {states.shape}; "
-                    "they must be equally long"
-                )
-            object.__setattr__(self, name, checks.frozen(column))
+            object.__setattr__(self, name, _as_long(name, column, states))
         if self.final_state is not None:
             object.__setattr__(self, "final_state", checks.whole("final_state", self.final_state, END))
+
+    def guarded(self, constraints: Any) -> Episode:
+        """The same with these constraints, which were checked."""
+        other = copy.copy(self)
+        object.__setattr__(other, "constraints", constraints)
+        return other
+
+    def until(self, steps: int) -> Episode:
+        """The first steps; where the last of them led is not seen."""
+        given = self.constraints
+        if isinstance(given, Mapping):
+            given = {name: column if column is None else column[:steps] for name, column in given.items()}
+        elif given is not None:
+            given = given[:steps]
+        said = self.propensities
+        return Episode(
+            self.states[:steps], self.actions[:steps], self.rewards[:steps], given,
+            propensities=None if said is None else said[:steps],
+        )  # fmt: skip
 
     def __iter__(self) -> Iterator[Any]:
         """States, actions, rewards, constraints."""
@@ -78,6 +97,24 @@ class Episode(checks.Frozen):
             )
         mdp.check_path(self.states, self.actions, self.final_state, complete)
         return self
+
+
+def _as_long(name: str, column: Any, states: Ints) -> Any:
+    """A column, which must be as long as the episode."""
+    if column.shape != states.shape:
+        raise InvalidData(
+            f"{name} has shape {column.shape} but states has {states.shape}; they must be equally long"
+        )
+    return checks.frozen(column)
+
+
+def _by_name(given: Mapping[Any, Any], states: Ints) -> dict[str, Any]:
+    """The columns of several guardrails."""
+    found = {}
+    for name, column in given.items():
+        at = f"constraints[{name!r}]"
+        found[name] = None if column is None else _as_long(at, checks.array(at, column, InvalidData), states)
+    return found
 
 
 def _indices(name: str, value: Any) -> Ints:

@@ -1,35 +1,44 @@
-"""What is asked: the value of one policy or several, kept safe by another."""
+"""What is asked: the value of one policy or several, and what is guarded meanwhile."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from saver._types import Floats
 from saver.errors import InvalidProblem, no_such
-from saver.problem import bellman, checks
+from saver.problem import checks
 from saver.problem.codec import portable
+from saver.problem.guardrail import CONSTRAINT, Guardrail, Rail, check_promise, rails_of
 from saver.problem.mdp import Mdp
 from saver.problem.promise import Bounded, SubGaussian
 from saver.problem.question import DIFFERENCE, ESTIMANDS, VALUE, Question, question
 
 TARGET, BASELINE = "target", "baseline"  # names of policies
+SHORT = ("alpha", "baseline_value", "constraint")  # one guardrail, in short
 
 
 @portable("problem")
 @dataclass(frozen=True, eq=False)
 class Problem(checks.Frozen):
-    """Estimate the value of `target` while the constraint value stays near that of `baseline`.
+    """Estimate the value of `target` while what is guarded stays near what `baseline` would give.
+
+    What is guarded is said by `guardrails`; or, for one that may lose a share of a known value, in short by
+    `alpha`, `baseline_value` and `constraint`: one guardrail called "constraint".
 
     Attributes:
         mdp: the known model.
         target: the policy to evaluate, [S, A] or [L, S, A]; or several, {name: policy}.
         baseline: the policy known to be acceptable, likewise.
-        alpha: the share of `baseline_value` that may be given up, in (0, 1].
-        baseline_value: V_c of the baseline, exact and positive: an error in it adds up linearly.
-        constraint: what is promised about one constraint observation, `SubGaussian` or `Bounded`.
+        guardrails: what must not get worse than `baseline` would make it, less an allowance.
+        alpha: in short, the share of `baseline_value` that may be given up, in (0, 1].
+        baseline_value: in short, the baseline's constraint value: exact and positive, because an error in it
+            adds up linearly; or (low, high).
+        constraint: in short, what is promised about one constraint observation.
         delta: the probability with which the safety promise may fail, in (0, 1).
         reward: what is promised about one reward; gives bounded and anytime intervals. Its numbers may be
             tables, [S, A].
@@ -41,9 +50,10 @@ class Problem(checks.Frozen):
     target: Any
     baseline: Any
     _: KW_ONLY
-    alpha: float
-    baseline_value: float
-    constraint: SubGaussian | Bounded
+    alpha: float | None = None
+    baseline_value: Any = None
+    constraint: SubGaussian | Bounded | None = None
+    guardrails: tuple[Guardrail, ...] = ()
     delta: float = 0.05
     reward: SubGaussian | Bounded | None = None
     reward_scale: float = 1.0
@@ -52,23 +62,75 @@ class Problem(checks.Frozen):
     def __post_init__(self) -> None:
         checks.kind("mdp", self.mdp, Mdp)
         checks.choice("estimand", self.estimand, ESTIMANDS)
-        self._check_promises()
+        self._check_reward()
         checked = {
+            "guardrails": _guardrails(self.guardrails),
             "target": _targets(self.mdp, self.target),
             "baseline": checks.frozen(checks.policy(self.mdp, self.baseline, "baseline")),
-            "alpha": checks.between("alpha", self.alpha, 0.0, 1.0, closed=(False, True)),
-            "baseline_value": _positive("baseline_value", self.baseline_value),
             "delta": checks.between("delta", self.delta, 0.0, 1.0, closed=(False, False)),
             "reward_scale": _positive("reward_scale", self.reward_scale),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
-        self._check_baseline_value()
+        _ = self.rails  # refuses what cannot be guarded
+
+    @cached_property
+    def rails(self) -> tuple[Rail, ...]:
+        """All that is guarded, as the safety argument reads it."""
+        if not self.guardrails:
+            return rails_of((self._short(),), self.mdp, self.baseline, self.delta)
+        for name in SHORT:
+            if getattr(self, name) is not None:
+                raise InvalidProblem(f"{name} and guardrails are given; say it in the guardrail alone")
+        return rails_of(self.guardrails, self.mdp, self.baseline, self.delta)
+
+    def _short(self) -> Guardrail:
+        """What `alpha`, `baseline_value` and `constraint` mean."""
+        for name in SHORT:
+            if getattr(self, name) is None:
+                rest = " and ".join(other for other in SHORT if other != name)
+                raise InvalidProblem(
+                    f"{name} is None; it must be given with {rest}: or say all by "
+                    "guardrails=[saver.Guardrail(...)]"
+                )
+        assert self.constraint is not None
+        check_promise("constraint", self.constraint)
+        short = Guardrail(CONSTRAINT, self.constraint, alpha=self.alpha, baseline_value=self.baseline_value)
+        for name in ("alpha", "baseline_value"):
+            object.__setattr__(self, name, getattr(short, name))
+        return short
+
+    def rail(self, name: str) -> Rail:
+        """A guardrail by its name."""
+        for rail in self.rails:
+            if rail.name == name:
+                return rail
+        raise no_such("guardrail", name, [rail.name for rail in self.rails])
 
     @property
     def required(self) -> float:
-        """(1 - alpha) V_c(baseline): what the episodes must earn on average."""
-        return (1.0 - self.alpha) * self.baseline_value
+        """What the episodes must earn on average of what is guarded first."""
+        return self.rails[0].required
+
+    def means(self, given: Any, name: str = "constraint_mean") -> Floats:
+        """Constraint means, [S, A] or {name: [S, A]}, as the argument reads them: [guardrails, S, A]."""
+        shape, names = (self.mdp.states, self.mdp.actions), [rail.name for rail in self.rails]
+        if not isinstance(given, Mapping):
+            if len(names) > 1:
+                raise InvalidProblem(
+                    f"{name} is one table, and {', '.join(names)} are guarded; give {{name: table}}"
+                )
+            given = {names[0]: given}
+        for other in given:
+            if other not in names:
+                raise no_such("guardrail", other, names)
+        tables = []
+        for rail in self.rails:
+            if rail.name not in given:
+                raise InvalidProblem(f"{name} has no table of {rail.name!r}; give one for each guardrail")
+            at = name if len(names) == 1 else f"{name}[{rail.name!r}]"
+            tables.append(rail.sign * checks.shaped(at, given[rail.name], shape))
+        return np.array(tables)
 
     @property
     def targets(self) -> dict[str, Floats]:
@@ -102,19 +164,13 @@ class Problem(checks.Frozen):
             return self.targets[of]
         return checks.policy(self.mdp, of, name)
 
-    def _check_promises(self) -> None:
-        for name, promise in (("constraint", self.constraint), ("reward", self.reward)):
-            if not isinstance(promise, SubGaussian | Bounded) and (name, promise) != ("reward", None):
-                raise InvalidProblem(
-                    f"{name} is {promise!r}; it must be a saver.SubGaussian or a saver.Bounded"
-                )
-        for part, shape in self.constraint.by_pair.items():
-            raise InvalidProblem(
-                f"constraint.{part} has shape {shape}; promises for each pair are for rewards: give one "
-                "number that holds for all pairs"
-            )
+    def _check_reward(self) -> None:
         if self.reward is None:
             return
+        if not isinstance(self.reward, SubGaussian | Bounded):
+            raise InvalidProblem(
+                f"reward is {self.reward!r}; it must be a saver.SubGaussian or a saver.Bounded"
+            )
         if self.reward.next_state:
             raise InvalidProblem(
                 "reward.next_state is True; intervals hold whatever a reward has to do with the next state: "
@@ -125,16 +181,15 @@ class Problem(checks.Frozen):
         except InvalidProblem as cause:
             raise InvalidProblem(f"reward.{cause}") from None
 
-    def _check_baseline_value(self) -> None:
-        steps = float(bellman.weights(self.mdp, self.baseline).sum())
-        low, high = self.constraint.floor * steps, self.constraint.ceiling * steps
-        slack = 1e-8 * max(abs(low), abs(high), self.baseline_value)
-        if not low - slack <= self.baseline_value <= high + slack:
-            raise InvalidProblem(
-                f"baseline_value is {self.baseline_value:g}, but constraint means in "
-                f"[{self.constraint.floor:g}, {self.constraint.ceiling:g}] allow the baseline only "
-                f"[{low:g}, {high:g}]; correct the value or the range of the constraint"
-            )
+
+def _guardrails(given: Any) -> tuple[Guardrail, ...]:
+    if isinstance(given, Guardrail):
+        return (given,)
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+        raise InvalidProblem(f"guardrails is {given!r}; it must hold saver.Guardrail(...)s")
+    for item in (found := tuple(given)):
+        checks.kind("guardrails", item, Guardrail)
+    return found
 
 
 def _targets(mdp: Mdp, given: Any) -> Any:

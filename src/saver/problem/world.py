@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saver.errors import InvalidProblem
+from saver._types import Floats
+from saver.errors import InvalidProblem, no_such
 from saver.problem import bellman, checks
 from saver.problem.codec import TYPES, pack, portable
+from saver.problem.guardrail import CONSTRAINT
 from saver.problem.laws import Law
 from saver.problem.mdp import Mdp
 from saver.problem.statement import Problem
 
 SHARED = "shared"  # an outcome: one draw is both the reward and the constraint
-Outcome = Callable[[np.random.Generator, int, int, int, int], tuple[float, float]]
+Outcome = Callable[[np.random.Generator, int, int, int, int], tuple[float, Any]]
 
 
 @portable("world")
@@ -27,23 +31,26 @@ class World:
     Attributes:
         mdp: the true model.
         reward: the law of a reward in each pair.
-        constraint: the law of a constraint observation in each pair.
+        constraint: the law of a constraint observation in each pair; or one for each guardrail, {name: law}.
         outcome: who draws, where not the two laws, one after the other and each on its own. "shared": one
             draw of the reward's law is both. A function `outcome(rng, step, state, action, next_state)` gives
             (reward, constraint), for observations that depend on each other or on the next state, which is
-            `saver.END` where the action ends the episode; the two laws then say what is true on average.
+            `saver.END` where the action ends the episode; the laws then say what is true on average. Of
+            several guardrails the constraint is {name: number}.
     """
 
     mdp: Mdp
     reward: Law
-    constraint: Law
+    constraint: Any
     _: KW_ONLY
     outcome: Outcome | str | None = None
 
     def __post_init__(self) -> None:
         checks.kind("mdp", self.mdp, Mdp)
         shape = (self.mdp.states, self.mdp.actions)
-        for name, law in (("reward", self.reward), ("constraint", self.constraint)):
+        if isinstance(self.constraint, Mapping):
+            object.__setattr__(self, "constraint", _named(self.constraint))
+        for name, law in {"reward": self.reward, **self.laws}.items():
             if isinstance(law, type) or not isinstance(law, Law):
                 raise InvalidProblem(
                     f"{name} is {law!r}; it must be a law such as saver.Gaussian(mean, variance)"
@@ -53,6 +60,8 @@ class World:
                     f"{name} is for (states, actions) = {np.shape(law.mean)}; the model has {shape}"
                 )
         if self.outcome == SHARED:
+            if isinstance(self.constraint, Mapping):
+                raise InvalidProblem("outcome is 'shared', which is for one constraint; give one law")
             if not _same(self.reward, self.constraint):
                 raise InvalidProblem("outcome is 'shared', so constraint must be the very law that reward is")
             object.__setattr__(self, "constraint", self.reward)
@@ -66,9 +75,21 @@ class World:
         """The expected discounted reward of an episode."""
         return bellman.value(self.mdp, policy, self.reward.mean)
 
-    def constraint_value(self, policy: ArrayLike) -> float:
-        """V_c, the expected discounted constraint value of an episode."""
-        return bellman.value(self.mdp, policy, self.constraint.mean)
+    @property
+    def laws(self) -> dict[str, Law]:
+        """The laws of what is guarded, by name; "constraint" if there is one without."""
+        return (
+            dict(self.constraint) if isinstance(self.constraint, Mapping) else {CONSTRAINT: self.constraint}
+        )
+
+    def constraint_value(self, policy: ArrayLike, name: str | None = None) -> float:
+        """V_c, the expected discounted constraint value of an episode; `name` says of which guardrail."""
+        if name is None and len(self.laws) > 1:
+            raise InvalidProblem(f"name is None, and there are {', '.join(self.laws)}; say which")
+        if name is not None and name not in self.laws:
+            raise no_such("guardrail", name, self.laws)
+        law = next(iter(self.laws.values())) if name is None else self.laws[name]
+        return bellman.value(self.mdp, policy, law.mean)
 
 
 @portable("scenario")
@@ -96,6 +117,35 @@ class Scenario:
                 f"world has (states, actions, horizon) = {(ours.states, ours.actions, ours.horizon)} but "
                 f"problem has {(asked.states, asked.actions, asked.horizon)}; they must agree"
             )
+        laws, guarded = self.world.laws, [rail.name for rail in self.problem.rails]
+        if len(laws) != len(guarded) or (len(laws) > 1 and set(laws) != set(guarded)):
+            raise InvalidProblem(
+                f"world has laws of {', '.join(laws)} but problem guards {', '.join(guarded)}; they must "
+                "agree"
+            )
+
+    @property
+    def laws(self) -> tuple[Law, ...]:
+        """The laws of what is guarded, in the order of `problem.rails`."""
+        laws = self.world.laws
+        if len(laws) == 1:
+            return tuple(laws.values())
+        return tuple(laws[rail.name] for rail in self.problem.rails)
+
+    @cached_property
+    def means(self) -> Floats:
+        """The true constraint means, [guardrails, S, A]; costs negated."""
+        signs = [rail.sign for rail in self.problem.rails]
+        return np.array([sign * law.mean for sign, law in zip(signs, self.laws, strict=True)])
+
+
+def _named(given: Mapping[Any, Any]) -> dict[str, Law]:
+    if not given:
+        raise InvalidProblem("constraint has no law; give one, or {name: law}")
+    for name in given:
+        if not isinstance(name, str) or not name:
+            raise InvalidProblem(f"constraint has the name {name!r}; a name must be a text")
+    return dict(given)
 
 
 def _same(one: Law, two: Law) -> bool:

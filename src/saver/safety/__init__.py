@@ -3,6 +3,18 @@
 from saver.safety.gates import GATES
 from saver.safety.ledger import LOSSES, ORDERS, Book, Ledger, Terms, Ticket
 from saver.safety.plays import Play, Stage
-from saver.safety.registry import LEDGERS
+from saver.safety.registry import LEDGERS, ledger
 
-__all__ = ["GATES", "LEDGERS", "LOSSES", "ORDERS", "Book", "Ledger", "Play", "Stage", "Terms", "Ticket"]
+__all__ = [
+    "GATES",
+    "LEDGERS",
+    "LOSSES",
+    "ORDERS",
+    "Book",
+    "Ledger",
+    "Play",
+    "Stage",
+    "Terms",
+    "Ticket",
+    "ledger",
+]

@@ -23,19 +23,22 @@ from saver.safety.widths import Box
 class Argument(Ledger):
     """The numbers of the argument, fixed before the first episode, and what follows from a tally."""
 
+    designed_part = 1.0  # of the level of noise: that of designed trials
+    hidden_part = 1.0  # of what noise and cancelled trials have of the hidden share: that of designed trials
+
     def __init__(self, terms: Terms) -> None:
         super().__init__(terms)
-        problem, promise, mdp = terms.problem, terms.problem.constraint, terms.problem.mdp
-        self.deterministic, self.hostile = terms.stage.deterministic, terms.losses == "hostile"
-        self.levels = Shares(
-            *(problem.delta * part for part in shares(self.deterministic, promise.next_state, terms.losses))
-        )
-        self.box = Box(problem, terms.episodes, self.levels.box, below=self.deterministic)
+        problem, promise, mdp, level = terms.problem, self.promise, terms.problem.mdp, terms.rail.level
+        self.deterministic, self.hostile = terms.one_way, terms.losses == "hostile"
+        parts = shares(self.deterministic, promise.next_state, terms.losses)
+        self.levels = Shares(*(level * part for part in parts))
+        self.box = Box(problem, terms.episodes, self.levels.box, self.deterministic, terms.rail)
         gammas = mdp.discount ** np.arange(len(mdp.layers))
         self.length = float(np.sum(gammas))
         self.unit_proxy = promise.scale**2 * float(np.sum(gammas**2))
         half = terms.episodes / 2
-        self.rule = Rule.of(promise, self.levels.noise, self.unit_proxy * half, self.length * half)
+        noise = self.designed_part * self.levels.noise
+        self.rule = Rule.of(promise, noise, self.unit_proxy * half, self.length * half)
         self.span = promise.ceiling - promise.floor
         self.scale = self.span * self.length / 3
         self.start = self.unit_proxy + (self.span * self.length) ** 2 / 4
@@ -44,13 +47,13 @@ class Argument(Ledger):
         if self.hostile:
             hidden = self.levels.hidden
             each = PAIRS * hidden / 2 / self.box.pairs
-            self.log_noise, self.log_visits = math.log(NOISE * hidden), math.log(each)
+            self.log_noise, self.log_visits = math.log(self.hidden_part * NOISE * hidden), math.log(each)
             self.log_pairs = math.log(each if self.deterministic else each / 2)
 
     @property
     def first(self) -> tuple[float, float, float]:
         """Proxy, length and lower value that stand for the last trial before there is one."""
-        return self.unit_proxy, self.length, self.problem.constraint.floor * self.length
+        return self.unit_proxy, self.length, self.promise.floor * self.length
 
     @property
     def crosses(self) -> bool:
@@ -123,5 +126,5 @@ class Argument(Ledger):
         """At most this much noise would have come of trials that were cancelled, in the order of that."""
         if v <= 0.0:
             return 0.0
-        level = NEVER * self.levels.hidden
+        level = self.hidden_part * NEVER * self.levels.hidden
         return float(mixture(v, best_rho(EIGHT * self.unit_proxy, level), level))

@@ -82,15 +82,22 @@ class Certified(Argument):
         lost = sum(gone.ran + gone.may for gone in book.gone)
         grows = (done + lost + remaining) / (told + lost) if lost else 1.0
         kept = told / (told + lost) if lost and told else 1.0
-        debt = self.required - book.last_low - baseline * self.credit - grows * self.gone(book)
-        rate = self.required / self.length if tally.length == 0.0 else tally.gained / tally.length
+        value = self.value(book)
+        required, credit = self.rail.required_at(value), self.rail.credit_at(value)
+        debt = required - book.last_low - baseline * credit - grows * self.gone_at(book, value)
+        rate = required / self.length if tally.length == 0.0 else tally.gained / tally.length
         out = sum(line.designed for line in self.away(book))
         more = kept * (out + remaining)
         v, length = tally.proxy + more * book.last_proxy, tally.length + more * book.last_longest
-        hidden = grows * self.hides(tally, ())[0] + missing(rate, v, length, self.rule)
+        n = done - out + more
+        hidden = grows * self.hides(tally, ())[0] + self.blur(book, rate, v, length, n, baseline)
         if not self.deterministic:
             hidden += float(np.sum(np.abs(tally.realised - tally.expected) * self.middle(book)[1]))
-        return float(self.required + (hidden + debt) / (done - out + more))
+        return float(required + (hidden + debt) / n)
+
+    def blur(self, book: Any, rate: float, v: float, length: float, n: float, baseline: int) -> float:
+        """What noise may hide after n designed trials, of which so much was, or will be, seen."""
+        return float(missing(rate, v, length, self.rule))
 
     def ends(self, book: CertifiedBook) -> tuple[Floats, Floats]:
         """The box now: lower and upper ends."""
@@ -111,7 +118,7 @@ class Certified(Argument):
     def lower(self, book: CertifiedBook, play: Play) -> float:
         """V(b; lower ends), or of the worst that it can draw where the draws decide all."""
         lower = self.ends(book)[0]
-        if self.deterministic and not play.sure:
+        if self.stage.deterministic and not play.sure:
             return self.stage.least(play, lower)
         return max(self.floor_value(play), play.value(lower))
 
@@ -119,8 +126,9 @@ class Certified(Argument):
         """What is known of a trial before it runs."""
         if baseline or self.exact(play):
             return Ticket(baseline=True)
-        low, proxy = self.lower(book, play), self.problem.constraint.scale**2 * play.noise
-        ticket = CertifiedTicket(cost=self.at_risk(low), low=low, proxy=proxy, longest=play.longest)
+        low, proxy = self.lower(book, play), self.promise.scale**2 * play.noise
+        cost = self.at_risk(low, self.value(book))
+        ticket = CertifiedTicket(cost=cost, low=low, proxy=proxy, longest=play.longest)
         if not self.crosses:
             return ticket
         m, h = self.middle(book)
@@ -147,8 +155,9 @@ class Certified(Argument):
                 book.boxes[latest] = m
             book.ordered += 1
             book.last_proxy, book.last_longest, book.last_low = ticket.proxy, ticket.longest, ticket.low
-        low = 0.0 if ticket.baseline else ticket.low
-        book.lines[number] = Line(ticket, book.ordered, low=low, box=latest)
+        book.safe_ordered += ticket.baseline
+        low, order = (0.0, book.safe_ordered) if ticket.baseline else (ticket.low, book.ordered)
+        book.lines[number] = Line(ticket, order, low=low, box=latest)
         self.resume(book, number, play)
         if book.every is not None:
             book.now = None  # one more is out
@@ -162,30 +171,36 @@ class Certified(Argument):
         self, book: CertifiedBook, number: int, play: Play, episode: Episode | None, complete: bool = True
     ) -> None:
         """Take in what a trial earned, or, where it was cut off, what was seen of it."""
-        self.close(book, number)
+        self.close(book, number, episode, complete)
         line = self._leave(book, number, TOLD if complete else CUT)
         line.episode = episode
         if line.designed:
             assert episode is not None  # of a designed trial everything is learned
             self._fill(book, line, episode)
             book.bound += line.low
+        elif self.learns_value and episode is not None:
+            self.measure(line, episode)
         book.started = max(book.started, number)
         self._settle(book, number)
 
     def _fill(self, book: CertifiedBook, line: Line, episode: Episode) -> None:
         """What came of a designed trial."""
-        mdp = self.problem.mdp
-        gammas = mdp.discount ** np.arange(len(episode))
-        line.gained, line.length = float(np.sum(gammas * episode.constraints)), float(np.sum(gammas))
-        line.proxy = self.problem.constraint.scale**2 * float(np.sum(gammas**2))
-        if self.deterministic and line.status == TOLD:
-            return
-        cells, been = np.unique(episode.states * mdp.actions + episode.actions, return_inverse=True)
-        line.been = cells, np.bincount(been, gammas)
+        gammas = self.measure(line, episode)
         if self.crosses and line.status == TOLD:
             m = book.boxes[line.box]
             guess = float(np.sum(gammas * m[episode.states, episode.actions]))
             line.x = line.gained - (guess - line.ticket.centre)
+
+    def measure(self, line: Line, episode: Episode) -> Floats:
+        """Sums over the steps seen, and where they were; the factors of the steps."""
+        mdp = self.problem.mdp
+        gammas = np.asarray(mdp.discount ** np.arange(len(episode)), dtype=np.float64)
+        line.gained, line.length = float(np.sum(gammas * episode.constraints)), float(np.sum(gammas))
+        line.proxy = self.promise.scale**2 * float(np.sum(gammas**2))
+        if not self.deterministic or line.status != TOLD or not line.designed:
+            cells, been = np.unique(episode.states * mdp.actions + episode.actions, return_inverse=True)
+            line.been = cells, np.bincount(been, gammas)
+        return gammas
 
     def abandon(self, book: CertifiedBook, number: int, play: Play, ran: bool) -> None:
         """What was not told may be hidden, and may have cost what it is worth at least."""
@@ -198,7 +213,7 @@ class Certified(Argument):
             gone.low = max(gone.low, line.low)
             gone.ran, gone.may = gone.ran + ran, gone.may + (not ran)
         elif ran:
-            book.lost += self.credit
+            book.safe_ran += 1
         self._settle(book, number)
 
     def _group(self, book: CertifiedBook, line: Line, number: int) -> Gone:
@@ -215,6 +230,7 @@ class Certified(Argument):
         super().cancel(book, number)
         if number == book.newest:
             book.ordered -= book.lines[number].designed
+            book.safe_ordered -= not book.lines[number].designed
             book.newest -= 1
             del book.lines[number]
             book.now = None
@@ -236,6 +252,7 @@ class Certified(Argument):
             self.sums.add(book.first, book.lines.pop(number))
         book.now = None
         self._look_again(book)
+        self.look_at_value(book)
         ends = self.ends(book)
         found = self.worth(book.first, (), ends) + book.lows
         if book.every is not None:
@@ -269,6 +286,10 @@ class Certified(Argument):
             if line.designed and (line.way.sure or not self.deterministic):
                 line.low = max(line.low, line.way.worth(lower))
 
+    def look_at_value(self, book: Any) -> None:
+        """What the sums say of V0: nothing, where it is known."""
+        return
+
     def away(self, book: CertifiedBook) -> list[Line]:
         """The trials that are out."""
         return [book.lines[number] for number in book.out]
@@ -284,38 +305,42 @@ class Certified(Argument):
         """The bound on the told designed trials."""
         return float(book.bound)
 
-    def gone(self, book: CertifiedBook) -> float:
-        """What lost designed trials have added at least."""
-        counted = [gone for gone in book.gone if not gone.number]
-        return float(sum(g.may * self.at_risk(g.low) + g.ran * (g.low - self.required) for g in counted))
+    def gone_at(self, book: CertifiedBook, value: float) -> float:
+        """What lost designed trials have added at least, if V0 is `value`."""
+        required, counted = self.rail.required_at(value), [gone for gone in book.gone if not gone.number]
+        return float(sum(g.may * self.at_risk(g.low, value) + g.ran * (g.low - required) for g in counted))
 
-    def settled(self, book: CertifiedBook) -> float:
+    def settled_at(self, book: CertifiedBook, value: float) -> float:
         """The part of the trials that are not out."""
-        return super().settled(book) + self.gone(book)
+        return super().settled_at(book, value) + self.gone_at(book, value)
 
-    def budget(self, book: CertifiedBook) -> float:
+    def budget_at(self, book: CertifiedBook, value: float) -> float:
         """The believed budget: the least over the sets of trials out that can have run."""
         if self.order == "any":
-            risks = [self.at_risk(line.low) for line in self.away(book) if line.designed]
-            return self.settled(book) + float(sum(risks))
+            risks = [self.at_risk(line.low, value) for line in self.away(book) if line.designed]
+            return self.settled_at(book, value) + float(sum(risks))
         total, lowest = 0.0, math.inf
-        for number, adds in self._chain(book):
+        for number, adds in self._chain(book, value):
             if number > book.started:
                 lowest = min(lowest, total)
             total += adds
-        return self.settled(book) + min(lowest, total)
+        return self.settled_at(book, value) + min(lowest, total)
 
-    def spendable(self, book: CertifiedBook) -> float:
+    def spendable_at(self, book: CertifiedBook, value: float) -> float:
         """The same if one more trial runs: where they start in order, all before it have."""
         if self.order == "any":
-            return self.budget(book)
-        return self.settled(book) + sum(adds for _, adds in self._chain(book))
+            return self.budget_at(book, value)
+        return self.settled_at(book, value) + sum(adds for _, adds in self._chain(book, value))
 
-    def _chain(self, book: CertifiedBook) -> list[tuple[int, float]]:
+    def _chain(self, book: CertifiedBook, value: float) -> list[tuple[int, float]]:
         """Trials that may have run, in order, and what each adds if it did."""
-        maybe = {number: book.lines[number] for number in book.out}
-        maybe |= {gone.number: gone for gone in book.gone if gone.number}
+        required, credit = self.rail.required_at(value), self.rail.credit_at(value)
         return [
-            (number, line.low - self.required if line.designed else self.credit)
-            for number, line in sorted(maybe.items())
+            (number, line.low - required if line.designed else credit)
+            for number, line in sorted(self.maybe(book).items())
         ]
+
+    def maybe(self, book: CertifiedBook) -> dict[int, Any]:
+        """Trials of which nobody knows whether they ran, where they start in order."""
+        found: dict[int, Any] = {number: book.lines[number] for number in book.out}
+        return found | {gone.number: gone for gone in book.gone if gone.number}

@@ -86,7 +86,7 @@ class Line:
     """A trial in order of asking, from its ticket to what came of it."""
 
     ticket: Any
-    order: int  # among designed trials; of a baseline trial, that of the last one before it
+    order: int  # among designed trials, or among baseline trials
     low: float = 0.0  # the largest lower value so far
     box: int = 0  # which of the book's midpoints it was asked with
     status: str = OUT  # then TOLD, CUT, LOST or CANCELLED
@@ -132,6 +132,30 @@ class Gone:
     designed: bool = True
 
 
+@portable("safe-tally")
+@dataclass(eq=False)
+class SafeTally:
+    """Sums over baseline trials, where V0 is learned.
+
+    Attributes:
+        count: of those seen.
+        gained, proxy, length: over their steps.
+        realised: discounted visits, [S, A].
+        whole: those that are hidden.
+        never: those that were cancelled.
+        last: the place of the last hidden one among baseline trials.
+    """
+
+    count: int = 0
+    gained: float = 0.0
+    proxy: float = 0.0
+    length: float = 0.0
+    realised: Any = None
+    whole: int = 0
+    never: int = 0
+    last: int = 0
+
+
 @portable("tally")
 @dataclass(eq=False)
 class Tally:
@@ -152,6 +176,7 @@ class Tally:
         hides: what these steps may have earned, where observations are bounded.
         cancelled: the proxy of trials that never ran.
         last: the place of the last hidden one.
+        safe: the same of baseline trials, where V0 is learned.
     """
 
     seen: Any
@@ -176,6 +201,7 @@ class Tally:
     hides: float = 0.0
     cancelled: float = 0.0
     last: int = 0
+    safe: Any = None
 
     def copy(self) -> Tally:
         """The same, to be changed alone."""
@@ -199,7 +225,7 @@ class CertifiedBook(Book):
         behind: how many of these are out no longer.
         lows: the lower values of those that were told.
         boxes: midpoints, [S, A], by number: those that trials out were asked with, and the latest.
-        ordered: designed trials asked.
+        ordered, safe_ordered: designed trials asked, and baseline trials.
         newest: the last trial asked.
         started: the last trial that is known to have started.
         bound: of what the told designed trials are worth.
@@ -214,6 +240,7 @@ class CertifiedBook(Book):
     lows: float = 0.0
     boxes: dict[int, Any] = field(default_factory=dict)
     ordered: int = 0
+    safe_ordered: int = 0
     newest: int = 0
     started: int = 0
     bound: float = 0.0

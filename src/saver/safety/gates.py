@@ -17,8 +17,7 @@ def retrospective(ledger: Ledger, book: Any, play: Play) -> bool:
 
 def prospective(ledger: Ledger, book: Any, play: Play) -> bool:
     """Play it iff the budget stays at or above 0 even at the candidate's lower value."""
-    after = ledger.spendable(book) + ledger.lower(book, play) - ledger.required
-    return after >= -ROUNDING * ledger.unit
+    return ledger.after(book, ledger.lower(book, play)) >= -ROUNDING * ledger.unit
 
 
 GATES = {"retrospective": retrospective, "prospective": prospective}

@@ -38,9 +38,9 @@ class Latest(Paper):
         self, book: Any, number: int, play: Play, episode: Episode | None, complete: bool = True
     ) -> None:
         """Accumulate the expected visits of a designed episode."""
-        ticket = self.close(book, number)
+        ticket = self.close(book, number, episode, complete)
         if episode is not None:
-            self.learn(book, episode)
+            book.constraints.extend(episode.states, episode.actions, episode.constraints)
         if not ticket.baseline:
             book.visited += play.weights
 
@@ -55,4 +55,4 @@ class Plugin(Latest):
     def bounds(self, book: Any) -> Floats:
         """The sample means, the floor where nothing was seen."""
         seen = book.constraints
-        return paper_lower(self.problem, np.zeros(seen.counts.shape), seen.counts, seen.mean)
+        return paper_lower(self.promise, np.zeros(seen.counts.shape), seen.counts, seen.mean)

@@ -1,8 +1,10 @@
 """What a ledger is: rules that say what is believed about the constraint value earned so far.
 
-budget = sum over told trials of (value - required), required = (1 - alpha) baseline_value. A baseline trial
-counts with exactly `baseline_value`. A trial that is out, or was abandoned, may or may not run: it counts
-with min(0, low - required), where low is the least that it can be worth: V(b; floor), or what is known.
+budget = sum over told trials of (value - required), required = r0 + r1 V0 of one guardrail, V0 the
+baseline's value, which is what a baseline trial counts with. A trial that is out, or was abandoned, may or
+may not run: it counts with min(0, low - required), where low is the least that it can be worth: V(b; floor),
+or what is known. Where V0 is not known exactly the budget is the least over what V0 may be; for any set of
+trials that ran it is linear in V0, so two ends suffice (`values`).
 
 A ledger never changes; what it writes stands in its book, which is plain data and the ledger's own. To add a
 ledger: a subclass of `Ledger` with its book in a file of its own, and a row in `registry.LEDGERS`.
@@ -10,6 +12,7 @@ ledger: a subclass of `Ledger` with its book in a file of its own, and a row in 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -19,6 +22,7 @@ import numpy as np
 from saver._types import Floats
 from saver.problem.codec import portable
 from saver.problem.episode import Episode
+from saver.problem.guardrail import Rail
 from saver.problem.statement import Problem
 from saver.safety.plays import Play, Stage
 
@@ -34,6 +38,18 @@ class Terms(NamedTuple):
     stage: Stage
     losses: str = "hostile"
     order: str = "any"
+    guarded: Rail | None = None
+
+    @property
+    def rail(self) -> Rail:
+        """What is guarded; the problem's first where nothing else is said."""
+        return self.guarded or self.problem.rails[0]
+
+    @property
+    def one_way(self) -> bool:
+        """Whether all trials that count for something go one way: where V0 is learned, the baseline's too."""
+        sure = not self.rail.learned or self.stage.play(self.problem.baseline).sure
+        return self.stage.deterministic and sure
 
 
 @portable("ticket")
@@ -59,12 +75,18 @@ class Book:
         baseline_told: trials that were credited as baseline episodes.
         designed_told: the other told trials.
         lost: what abandoned trials may have cost.
+        safe_ran: of the abandoned trials, those that were baseline episodes and ran.
+        safe_sum, safe_seen: constraint values of the baseline episodes seen, and how many: where V0 is
+            learned.
         out: the tickets of the trials that are out.
     """
 
     baseline_told: int = 0
     designed_told: int = 0
     lost: float = 0.0
+    safe_ran: int = 0
+    safe_sum: float = 0.0
+    safe_seen: int = 0
     out: dict[int, Any] = field(default_factory=dict)
 
 
@@ -75,22 +97,33 @@ class Ledger(ABC):
 
     def __init__(self, terms: Terms) -> None:
         self.problem, self.episodes, self.stage = terms.problem, terms.episodes, terms.stage
-        self.losses, self.order = terms.losses, terms.order
-
-    @property
-    def required(self) -> float:
-        """What an episode must earn on average."""
-        return self.problem.required
-
-    @property
-    def credit(self) -> float:
-        """What a baseline episode adds to the budget."""
-        return self.problem.alpha * self.problem.baseline_value
+        self.losses, self.order, self.rail = terms.losses, terms.order, terms.rail
+        self.promise = self.rail.promise
 
     @property
     def unit(self) -> float:
         """What rounding is measured in."""
-        return self.problem.baseline_value
+        return self.rail.unit
+
+    @property
+    def learns_value(self) -> bool:
+        """Whether what baseline episodes earn is to be told, whoever else learns from it."""
+        return self.rail.learned
+
+    def values(self, book: Any) -> tuple[float, ...]:
+        """V0, or the ends between which it lies; here, where it is learned, the average seen."""
+        if self.rail.learned and book.safe_seen:
+            return (book.safe_sum / book.safe_seen,)
+        return (self.rail.low,) if self.rail.exact else (self.rail.low, self.rail.high)
+
+    def value(self, book: Any) -> float:
+        """V0, or the middle of where it lies."""
+        found = self.values(book)
+        return found[0] if len(found) == 1 else (found[0] + found[1]) / 2
+
+    def required(self, book: Any) -> float:
+        """What an episode must earn on average, if V0 is as believed."""
+        return self.rail.required_at(self.value(book))
 
     def open(self) -> Book:
         """An empty book."""
@@ -102,7 +135,7 @@ class Ledger(ABC):
 
     def floor_value(self, play: Play) -> float:
         """V(b; floor): the value with every pair at the floor."""
-        return float(self.problem.constraint.floor * play.weights.sum())
+        return float(self.promise.floor * play.weights.sum())
 
     def lower(self, book: Any, play: Play) -> float:
         """A lower value of a candidate."""
@@ -110,22 +143,22 @@ class Ledger(ABC):
 
     def ends(self, book: Any) -> tuple[Floats, Floats]:
         """Between which every constraint mean lies, [S, A] each."""
-        shape, promise = (self.problem.mdp.states, self.problem.mdp.actions), self.problem.constraint
-        return np.full(shape, promise.floor), np.full(shape, promise.ceiling)
+        shape = self.problem.mdp.states, self.problem.mdp.actions
+        return np.full(shape, self.promise.floor), np.full(shape, self.promise.ceiling)
 
     def pace(self, book: Any, done: int, baseline: int, remaining: int) -> float:
         """What the design should earn, after `done` designed and `baseline` episodes."""
-        return self.required
+        return self.required(book)
 
     def freeze(self, book: Any, play: Play, baseline: bool) -> Ticket:
         """The ticket of a trial about to be asked; changes nothing."""
         if baseline or self.exact(play):
             return Ticket(baseline=True)
-        return Ticket(cost=self.at_risk(self.floor_value(play)))
+        return Ticket(cost=self.at_risk(self.floor_value(play), self.value(book)))
 
-    def at_risk(self, low: float) -> float:
-        """What a trial worth at least `low` may cost while nobody knows whether it ran."""
-        return min(0.0, low - self.required)
+    def at_risk(self, low: float, value: float) -> float:
+        """What a trial worth at least `low` may cost while nobody knows whether it ran, if V0 is `value`."""
+        return min(0.0, low - self.rail.required_at(value))
 
     def ask(self, book: Any, number: int, ticket: Any, play: Play) -> None:
         """A trial goes out."""
@@ -137,7 +170,14 @@ class Ledger(ABC):
 
     def learn(self, book: Any, episode: Episode) -> None:
         """An episode of the past: it may teach, and counts for nothing."""
-        return
+        self.note_safe(book, episode)
+
+    def note_safe(self, book: Any, episode: Episode | None) -> None:
+        """What a baseline episode earned, where V0 is learned."""
+        if self.rail.learned and episode is not None:
+            gammas = self.problem.mdp.discount ** np.arange(len(episode))
+            book.safe_sum += float(np.sum(gammas * episode.constraints))
+            book.safe_seen += 1
 
     @abstractmethod
     def tell(
@@ -145,11 +185,12 @@ class Ledger(ABC):
     ) -> None:
         """A trial came back; `episode` is None where nothing is to be learned from it."""
 
-    def close(self, book: Any, number: int) -> Any:
+    def close(self, book: Any, number: int, episode: Episode | None, complete: bool = True) -> Any:
         """Count a told trial and return its ticket: every `tell` begins with it."""
         ticket = book.out.pop(number)
         if ticket.baseline:
             book.baseline_told += 1
+            self.note_safe(book, episode if complete else None)
         else:
             book.designed_told += 1
         return ticket
@@ -160,9 +201,9 @@ class Ledger(ABC):
         if not ran:
             book.lost += ticket.cost
         elif ticket.baseline:
-            book.lost += self.credit
+            book.safe_ran += 1
         else:
-            book.lost += self.floor_value(play) - self.required
+            book.lost += self.floor_value(play) - self.required(book)
 
     def cancel(self, book: Any, number: int) -> None:
         """A trial has never started, and never will."""
@@ -174,13 +215,27 @@ class Ledger(ABC):
 
     def budget(self, book: Any) -> float:
         """The believed budget."""
-        return self.settled(book) + float(sum(ticket.cost for ticket in book.out.values()))
+        return min(self.budget_at(book, value) for value in self.values(book))
 
-    def spendable(self, book: Any) -> float:
-        """The believed budget if one more trial runs."""
-        return self.budget(book)
+    def after(self, book: Any, low: float) -> float:
+        """The believed budget if one more trial runs that is worth at least `low`.
 
-    def settled(self, book: Any) -> float:
+        Nothing can be spent before it is known that baseline episodes earn.
+        """
+        values = self.values(book)
+        if min(self.rail.credit_at(value) for value in values) <= 0.0:
+            return -math.inf
+        return min(self.spendable_at(book, value) + low - self.rail.required_at(value) for value in values)
+
+    def budget_at(self, book: Any, value: float) -> float:
+        """The believed budget if V0 is `value`."""
+        return self.settled_at(book, value) + float(sum(ticket.cost for ticket in book.out.values()))
+
+    def spendable_at(self, book: Any, value: float) -> float:
+        """The same if one more trial runs, without it."""
+        return self.budget_at(book, value)
+
+    def settled_at(self, book: Any, value: float) -> float:
         """The part of the trials that are not out."""
-        safe = book.baseline_told * self.credit
-        return float(safe + self.earned(book) - book.designed_told * self.required + book.lost)
+        safe = (book.baseline_told + book.safe_ran) * self.rail.credit_at(value)
+        return float(safe + self.earned(book) - book.designed_told * self.rail.required_at(value) + book.lost)

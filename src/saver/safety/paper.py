@@ -37,7 +37,7 @@ class Paper(Ledger):
         """The lower confidence bounds now."""
         seen = book.constraints
         width = paper_width(self.problem, self.episodes, seen.counts)
-        return paper_lower(self.problem, width, seen.counts, seen.mean)
+        return paper_lower(self.promise, width, seen.counts, seen.mean)
 
     def lower(self, book: Any, play: Play) -> float:
         """V(b; lower bounds)."""
@@ -45,15 +45,16 @@ class Paper(Ledger):
 
     def learn(self, book: Any, episode: Episode) -> None:
         """Means learn from anything."""
+        super().learn(book, episode)
         book.constraints.extend(episode.states, episode.actions, episode.constraints)
 
     def tell(
         self, book: Any, number: int, play: Play, episode: Episode | None, complete: bool = True
     ) -> None:
         """Add the lower value of a designed episode, which its own observations have moved already."""
-        ticket = self.close(book, number)
+        ticket = self.close(book, number, episode, complete)
         if episode is not None:
-            self.learn(book, episode)
+            book.constraints.extend(episode.states, episode.actions, episode.constraints)
         if not ticket.baseline:
             book.total += self.lower(book, play)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from saver.safety.certified import Certified
 from saver.safety.latest import Latest, Plugin
-from saver.safety.ledger import Ledger
+from saver.safety.learned import Learned
+from saver.safety.ledger import Ledger, Terms
 from saver.safety.paper import Paper
 
 LEDGERS: dict[str, type[Ledger]] = {
@@ -13,3 +14,10 @@ LEDGERS: dict[str, type[Ledger]] = {
     "plugin": Plugin,
     "paper": Paper,
 }
+LEARNED: dict[type[Ledger], type[Ledger]] = {Certified: Learned}  # their kinds where V0 is learned
+
+
+def ledger(name: str, terms: Terms) -> Ledger:
+    """The ledger of that name for a guardrail."""
+    kind = LEDGERS[name]
+    return (LEARNED.get(kind, kind) if terms.rail.learned else kind)(terms)

@@ -23,4 +23,19 @@ def shares(deterministic: bool, next_state: bool, losses: str = "hostile") -> Sh
     return Shares(hidden, rest, rest, 0.0) if next_state else Shares(hidden, rest, rest / 2, rest / 2)
 
 
+class Learning(NamedTuple):
+    """How the noise's part is split where V0 is learned: both sums at once, designed trials, V0."""
+
+    joint: float
+    designed: float
+    value: float
+
+
+def learning(deterministic: bool, bounded: bool) -> Learning:
+    """Fixed before the first episode; they add to 1."""
+    if not deterministic:
+        return Learning(0.0, 2 / 3, 1 / 3)
+    return Learning(0.0, 0.8, 0.2) if bounded else Learning(0.5, 0.4, 0.1)
+
+
 NOISE, PAIRS, NEVER = 0.4, 0.4, 0.2  # of the hidden share: of trials, of pairs, of cancelled trials

@@ -12,9 +12,9 @@ class Sums:
     """Adds trials to tallies; with losses at random nothing is hidden."""
 
     def __init__(self, terms: Terms) -> None:
-        promise = terms.problem.constraint
-        self.stage = terms.stage
-        self.deterministic, self.hostile = terms.stage.deterministic, terms.losses == "hostile"
+        promise = terms.rail.promise
+        self.stage, self.learned = terms.stage, terms.rail.learned
+        self.deterministic, self.hostile = terms.one_way, terms.losses == "hostile"
         self.span = promise.ceiling - promise.floor
 
     def add(self, tally: Tally, line: Line) -> None:
@@ -24,6 +24,8 @@ class Sums:
         if self.hostile and line.status != TOLD:
             self.hide_visits(tally, line)
         if not line.designed:
+            if self.learned:
+                self.add_safe(tally, line)
             return
         seen = line.status in (TOLD, CUT)
         if seen:
@@ -41,6 +43,19 @@ class Sums:
             self._rest(tally, line)
         if self.hostile and line.status != TOLD:
             self._hide(tally, line)
+
+    def add_safe(self, tally: Tally, line: Line) -> None:
+        """A baseline trial, where V0 is learned: one that was cut off counts as hidden."""
+        safe = tally.safe
+        if line.status == TOLD and line.episode is not None:
+            safe.count, safe.gained = safe.count + 1, safe.gained + line.gained
+            safe.proxy, safe.length = safe.proxy + line.proxy, safe.length + line.length
+            cells, been = line.been
+            safe.realised.ravel()[cells] += been
+        elif self.hostile and line.status == CANCELLED:
+            safe.never += 1
+        elif self.hostile:
+            safe.whole, safe.last = safe.whole + 1, max(safe.last, line.order)
 
     def _see(self, tally: Tally, line: Line) -> None:
         """What the box learns."""

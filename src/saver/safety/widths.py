@@ -9,7 +9,8 @@ import numpy as np
 
 from saver._jit import jit
 from saver._types import Floats, Ints
-from saver.problem.promise import Bounded
+from saver.problem.guardrail import Rail
+from saver.problem.promise import Bounded, SubGaussian
 from saver.problem.statement import Problem
 from saver.safety.boundaries import mixture, mixture_two_sided
 from saver.safety.hidden import EIGHT, log_sets, unseen
@@ -31,10 +32,10 @@ def first_width(problem: Problem, episodes: int) -> float:
     return mdp.horizon * math.sqrt(math.log(mdp.states * mdp.actions * n * (n + 1.0)))
 
 
-def paper_lower(problem: Problem, width: Floats, counts: Ints, mean: Floats) -> Floats:
+def paper_lower(promise: SubGaussian | Bounded, width: Floats, counts: Ints, mean: Floats) -> Floats:
     """mean - scale width, never below the floor; the floor where nothing was seen."""
-    floor: float = problem.constraint.floor
-    lower: Floats = np.maximum(mean - problem.constraint.scale * width, floor)
+    floor: float = promise.floor
+    lower: Floats = np.maximum(mean - promise.scale * width, floor)
     return np.where(counts > 0, lower, floor)
 
 
@@ -46,8 +47,10 @@ class Box:
     there they say what may be tried next, not what was earned.
     """
 
-    def __init__(self, problem: Problem, episodes: int, level: float, below: bool = False) -> None:
-        mdp, promise = problem.mdp, problem.constraint
+    def __init__(
+        self, problem: Problem, episodes: int, level: float, below: bool = False, rail: Rail | None = None
+    ) -> None:
+        mdp, promise = problem.mdp, (rail or problem.rails[0]).promise
         self.pairs = pairs = int(mdp.available[mdp.reachable].sum())
         bounded = isinstance(promise, Bounded)
         samples = max(10.0, episodes / pairs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from saver.problem.world import SHARED, World
 class Player:
     """Runs trials in a world. Draws in this order: start, then for each step reward, constraint, next state.
 
+    Of several guardrails the constraints are drawn in the order of the world's laws.
     A draw is made only where there is something to decide. Where the world's `outcome` is a function, the
     next state comes first, in the last step too.
     """
@@ -28,7 +30,7 @@ class Player:
         mdp = self.world.mdp
         states: list[int] = []
         actions: list[int] = []
-        observed: list[tuple[float, float]] = []
+        observed: list[tuple[float, Any]] = []
         foresees = callable(self.world.outcome)
         s = self._choose(np.flatnonzero(mdp.start), mdp.start[mdp.start > 0])
         final: int | None = None
@@ -46,13 +48,18 @@ class Player:
                 break
             assert final is not None
             s = final
-        rewards, constraints = zip(*observed, strict=True)
+        rewards, seen = zip(*observed, strict=True)
+        constraints: Any = seen
+        if isinstance(self.world.constraint, Mapping):
+            constraints = {name: [step[name] for step in seen] for name in self.world.laws}
         return Episode(states, actions, rewards, constraints, final_state=final)
 
-    def _observe(self, s: int, a: int) -> tuple[float, float]:
+    def _observe(self, s: int, a: int) -> tuple[float, Any]:
         reward = self.world.reward.sample(self.rng, s, a)
         if self.world.outcome == SHARED:
             return reward, reward
+        if isinstance(self.world.constraint, Mapping):
+            return reward, {name: law.sample(self.rng, s, a) for name, law in self.world.laws.items()}
         return reward, self.world.constraint.sample(self.rng, s, a)
 
     def _next(self, s: int, a: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from saver.collect import Campaign, Trial
 from saver.problem.episode import Episode
 from saver.simulator.feedback import Feedback
 from saver.simulator.player import Player
-from saver.simulator.truth import Account
+from saver.simulator.truth import Accounts
 
 HIGH = 1.5  # standard deviations: where a sum of noise looks high
 ROUND = 1e-9  # of a quota
@@ -25,6 +26,7 @@ class Letter:
     Attributes:
         trial: the trial.
         worth: what the promise counts it as.
+        learned: whether the baseline's value is.
         episode: what happened, once it has started.
         gained: sum discount^t C_t.
         steps: after so many steps it is cut off; None where all is told.
@@ -32,14 +34,19 @@ class Letter:
 
     trial: Trial
     worth: float
+    learned: bool = False
     episode: Episode | None = None
     gained: float = math.nan
     steps: int | None = None
 
     @property
     def noise(self) -> float:
-        """By how much it seems better than it is; the baseline's is known, and hides nothing."""
-        return 0.0 if self.trial.kind == "baseline" else self.gained - self.worth
+        """By how much it seems better than it is; a known baseline's hides nothing.
+
+        One that is learned seems better the worse the baseline looks: what is required follows.
+        """
+        by = self.gained - self.worth
+        return by if self.trial.kind != "baseline" else -by * self.learned
 
 
 class Post:
@@ -50,7 +57,7 @@ class Post:
         feedback: Feedback,
         campaign: Campaign,
         player: Player,
-        account: Account,
+        account: Accounts,
         rng: np.random.Generator,
     ) -> None:
         self.feedback, self.campaign, self.player = feedback, campaign, player
@@ -60,7 +67,8 @@ class Post:
 
     def send(self, trial: Trial) -> Episode | None:
         """A trial goes out; what happened in it, where it has started."""
-        letter, rules = Letter(trial, self.account.ask(trial)), self.feedback
+        learned = self.campaign.problem.rails[0].learned
+        letter, rules = Letter(trial, self.account.ask(trial), learned), self.feedback
         if trial.number <= rules.straggle:
             return None
         if len(self.waiting) >= int(rules.cancel * (rules.out + 1)):
@@ -137,7 +145,7 @@ class Post:
     def _start(self, letter: Letter) -> None:
         episode = self.player.run(letter.trial)
         weights = self.campaign.problem.mdp.discount ** np.arange(len(episode))
-        letter.episode, letter.gained = episode, float(weights @ episode.constraints)
+        letter.episode, letter.gained = episode, float(weights @ self._guarded(episode))
         if len(episode) > 1 and self._chance(self.feedback.cut):
             letter.steps = self._steps(episode)
 
@@ -145,16 +153,22 @@ class Post:
         """After how many steps an episode is cut off: anywhere, or where it has looked best."""
         if self.feedback.which == "random":
             return int(self.rng.integers(1, len(episode)))
-        ahead = episode.constraints
+        ahead = self._guarded(episode)
         if self.feedback.which == "sum":
-            ahead = ahead - self.player.world.constraint.mean[episode.states, episode.actions]
+            ahead = ahead - self.account.truth.means[0][episode.states, episode.actions]
         return int(np.argmax(np.cumsum(ahead)[:-1])) + 1
+
+    def _guarded(self, episode: Episode) -> Any:
+        """What somebody who hides looks at: the first guardrail's observations, more is better."""
+        seen = self.campaign.problem.rails[0].of(episode)
+        assert seen is not None
+        return seen.constraints
 
     def _tell(self, letter: Letter) -> None:
         episode, steps = letter.episode, letter.steps
         assert episode is not None
         if steps is not None:
-            episode = Episode(*(column[:steps] for column in episode))
+            episode = episode.until(steps)
         self.campaign.tell(letter.trial, episode, complete=steps is None)
         self.account.tell(letter.trial.number)
         self.settled += 1

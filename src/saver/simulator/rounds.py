@@ -12,7 +12,7 @@ from saver.problem.episode import Episode
 from saver.simulator.feedback import Feedback
 from saver.simulator.player import Player
 from saver.simulator.post import Post
-from saver.simulator.truth import Account, Truth
+from saver.simulator.truth import Accounts, Truth
 
 
 class Round(NamedTuple):
@@ -20,7 +20,7 @@ class Round(NamedTuple):
 
     trial: Trial
     episode: Episode | None  # None where it has not started, or never comes back
-    account: Account
+    account: Accounts
 
 
 def rounds(
@@ -34,7 +34,7 @@ def rounds(
 
     Where trials were cancelled others are asked; when the last was, all that wait are settled.
     """
-    account = Account(truth, campaign.collector.certified, campaign.order)
+    account = Accounts(truth, campaign.collector.certified, campaign.order)
     if feedback is None:
         for _ in range(campaign.episodes):
             trial = campaign.ask()

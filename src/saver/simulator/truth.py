@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from saver._types import Floats, Ints
 from saver.collect import Collector, Knowledge, Trial
+from saver.problem.bellman import value as bellman_value
 from saver.problem.question import question
 from saver.problem.world import Scenario
 from saver.safety import Stage
@@ -16,11 +19,11 @@ from saver.safety.policies import Policy
 
 def knowledge_of(scenario: Scenario, collector: Collector) -> Knowledge:
     """The truths that the collector says it knows."""
-    world = scenario.world
-    truth = {
+    world, rails = scenario.world, scenario.problem.rails
+    truth: dict[str, Any] = {
         "mean": world.reward.mean,
         "variance": world.reward.variance,
-        "constraint_mean": world.constraint.mean,
+        "constraint_mean": {rail.name: law.mean for rail, law in zip(rails, scenario.laws, strict=True)},
     }
     return Knowledge(**{name: truth[name] for name in collector.knows})
 
@@ -36,18 +39,39 @@ class Truth:
             asked = question(model, problem.targets, problem.baseline, problem.estimand)
         self.weights = asked.weights
         self.values = {name: float(np.sum(c * world.reward.mean)) for name, c in self.weights.items()}
-        self.baseline = world.constraint_value(scenario.problem.baseline)
+        self.means, rails = scenario.means, problem.rails
+        self.baselines = [bellman_value(model, problem.baseline, mean) for mean in self.means]
+        self.required = [
+            rail.required if rail.exact else rail.required_at(value)
+            for rail, value in zip(rails, self.baselines, strict=True)
+        ]
         self.stage = Stage(world.mdp)
         self.safe = self.stage.play(scenario.problem.baseline)
 
-    def worth(self, policy: Policy | Floats) -> float:
-        """V_c of a policy, exact."""
-        return self.stage.play(policy).value(self.scenario.world.constraint.mean)
+    @property
+    def baseline(self) -> float:
+        """What the baseline is worth of the first guardrail."""
+        return self.baselines[0]
 
-    def promised(self, trial: Trial) -> float:
+    def worth(self, policy: Policy | Floats, at: int = 0) -> float:
+        """V_c of a policy, exact; of the guardrail at that place."""
+        return self.stage.play(policy).value(self.means[at])
+
+    def promised(self, trial: Trial, at: int = 0) -> float:
         """V_c of what the promise counts a trial as."""
         play = self.stage.promised(trial.follows, trial.draws, self.safe)
-        return play.value(self.scenario.world.constraint.mean)
+        return play.value(self.means[at])
+
+    def nearest(self, budgets: Sequence[float]) -> float:
+        """The budget of the guardrail that is nearest to its line, in units of what it requires."""
+        if len(budgets) == 1:
+            return budgets[0]
+        rails = self.scenario.problem.rails
+        shares = [
+            rail.relative(budget, value)
+            for rail, budget, value in zip(rails, budgets, self.baselines, strict=True)
+        ]
+        return budgets[int(np.argmin(shares))]
 
     @property
     def value(self) -> float:
@@ -73,7 +97,7 @@ class Truth:
 
 
 class Account:
-    """The true budget: the least over the sets of trials that can have run.
+    """The true budget of one guardrail: the least over the sets of trials that can have run.
 
     Trials that were told, or lost and known to have run, have. Each of those that are out, or lost, may or
     may not have: it counts with min(0, V - required). Where trials start in the order of asking, those that
@@ -81,9 +105,9 @@ class Account:
     count trials that were not cancelled.
     """
 
-    def __init__(self, truth: Truth, certified: bool = False, order: str = "any") -> None:
+    def __init__(self, truth: Truth, certified: bool = False, order: str = "any", at: int = 0) -> None:
         self.certified = certified  # then what draws decide is counted as it was drawn
-        self.truth, self.required, self.order = truth, truth.scenario.problem.required, order
+        self.truth, self.required, self.order, self.at = truth, truth.required[at], order, at
         self.episodes = self.baseline = 0
         self.ran = self.baseline_ran = self.started = 0
         self.earned, self.lost, self.worst = 0.0, 0.0, math.inf
@@ -122,8 +146,8 @@ class Account:
 
     @property
     def budget(self) -> float:
-        """sum of V_c(b_k) - (1 - alpha) k baseline_value; counts times values, because additions drift."""
-        settled = self.baseline_ran * self.truth.baseline + self.earned - self.ran * self.required
+        """sum of V_c(b_k) - k required; counts times values, because additions drift."""
+        settled = self.baseline_ran * self.truth.baselines[self.at] + self.earned - self.ran * self.required
         return settled + self.lost + self._least()
 
     def _least(self) -> float:
@@ -139,9 +163,11 @@ class Account:
 
     def _out(self, trial: Trial) -> float:
         if safe := trial.kind == "baseline":
-            worth = self.truth.baseline
+            worth = self.truth.baselines[self.at]
+        elif self.certified:
+            worth = self.truth.promised(trial, self.at)
         else:
-            worth = self.truth.promised(trial) if self.certified else self.truth.worth(trial.follows)
+            worth = self.truth.worth(trial.follows, self.at)
         self.out[trial.number] = safe, worth
         self.episodes += 1
         self.baseline += safe
@@ -158,3 +184,66 @@ class Account:
         found = self.budget
         self.worst = min(self.worst, found)
         return found
+
+
+class Accounts:
+    """The accounts of all guardrails; what they count alike is that of the first."""
+
+    def __init__(self, truth: Truth, certified: bool = False, order: str = "any") -> None:
+        self.truth = truth
+        self.each = [Account(truth, certified, order, at) for at in range(len(truth.required))]
+
+    def add(self, trial: Trial) -> None:
+        """One more that has run."""
+        for account in self.each:
+            account.add(trial)
+
+    def ask(self, trial: Trial) -> float:
+        """One more is out; what it is worth of the first guardrail."""
+        worths = [account.ask(trial) for account in self.each]
+        return worths[0]
+
+    def tell(self, number: int) -> None:
+        """A trial has run."""
+        for account in self.each:
+            account.tell(number)
+
+    def abandon(self, number: int, ran: bool) -> None:
+        """A trial may have run, or has."""
+        for account in self.each:
+            account.abandon(number, ran)
+
+    def cancel(self, number: int) -> None:
+        """A trial has not run, and never will."""
+        for account in self.each:
+            account.cancel(number)
+
+    @property
+    def episodes(self) -> int:
+        """Trials that were not cancelled."""
+        return self.each[0].episodes
+
+    @property
+    def baseline(self) -> int:
+        """Of these, the baseline's."""
+        return self.each[0].baseline
+
+    @property
+    def budgets(self) -> list[float]:
+        """Of each guardrail."""
+        return [account.budget for account in self.each]
+
+    @property
+    def worsts(self) -> list[float]:
+        """The smallest so far of each guardrail."""
+        return [account.worst for account in self.each]
+
+    @property
+    def budget(self) -> float:
+        """Of the guardrail that is nearest to its line."""
+        return self.truth.nearest(self.budgets)
+
+    @property
+    def worst(self) -> float:
+        """Of the guardrail that was nearest to its line, or farthest beyond it."""
+        return self.truth.nearest(self.worsts)

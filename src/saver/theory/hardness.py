@@ -46,8 +46,8 @@ class Hardness:
 
 def hardness(problem: Problem, variance: Floats, mean: Floats, at: Nodewise, earned: float) -> Hardness:
     """The parameters; `mean` are the constraint means, `earned` is V_c(b_*)."""
-    afford = problem.alpha * problem.baseline_value
-    difference = earned - problem.baseline_value
+    afford = problem.rails[0].credit
+    difference = earned - problem.rails[0].value
     rows = np.arange(len(at.state))
     safe = np.argmax(at.baseline, axis=1)
     here = mean[at.state]
@@ -61,9 +61,9 @@ def hardness(problem: Problem, variance: Floats, mean: Floats, at: Nodewise, ear
     level = here[rows, safe]
     drawn = at.baseline[rows, safe] < 1.0
     with np.errstate(divide="ignore", invalid="ignore"):
-        two = np.where(drawn | (level <= 0), np.nan, weighted.sum(axis=1) / (problem.alpha * level))
+        two = np.where(drawn | (level <= 0), np.nan, weighted.sum(axis=1) / (problem.rails[0].alpha * level))
     proof = np.where(drawn, np.nan, np.sum(at.policy * least, axis=1))
-    gaps = np.abs((1.0 - problem.alpha) * level[:, None] - here)[others & (at.target > 0)]
+    gaps = np.abs((1.0 - problem.rails[0].alpha) * level[:, None] - here)[others & (at.target > 0)]
     return Hardness(
         one=(afford + abs(difference)) / afford,
         one_signed=(afford + difference) / afford,

@@ -187,7 +187,7 @@ class Forecast:
         problem = self.problem
         if earned >= problem.required:
             return 0.0
-        return (problem.required - earned) / (problem.baseline_value - earned)
+        return (problem.required - earned) / (problem.rails[0].value - earned)
 
     def _in_the_long_run(self, d: Floats, share: float) -> Number:
         """K * MSE of a share of baseline episodes and the rest of a behaviour with visits `d`."""

@@ -121,7 +121,7 @@ class Spending:
         sampled = drawn and not self.stage.deterministic
         plays = [self.play] if sampled else tracked(self.stage, self.play)
         baseline, problem = self.stage.play(self.problem.baseline), self.problem
-        worth = Worth(plays, baseline, problem.baseline_value, problem.required)
+        worth = Worth(plays, baseline, problem.rails[0].value, problem.required)
         self.lost = np.array([worth.adds(lower, self.feedback.ran) for lower in lowers])
         self.away = np.array([worth.adds(lower, self.feedback.order == "asked") for lower in lowers])
 
@@ -147,8 +147,8 @@ class Spending:
         rows = np.zeros(len(self.stage.nodes.state), dtype=np.int64)
         worth, _ = richest(self.stage.nodes, mean, mean, rows)
         play = self.stage.evaluate(self.stage.grid.choices(True, rows))
-        low, safe = np.array([play.value(lower) for lower in lowers]), self.problem.baseline_value
-        passes = self.problem.required - low + self.problem.alpha * safe <= self.ahead
+        low, safe = np.array([play.value(lower) for lower in lowers]), self.problem.rails[0].value
+        passes = self.problem.required - low + self.problem.rails[0].credit <= self.ahead
         enough = np.flatnonzero(((worth + low) / 2.0 >= safe) & passes)
         if len(enough) and worth > safe:
             self.known, self.gain = float(self.grid[enough[0]]), worth - self.problem.required
@@ -224,13 +224,13 @@ class Spending:
         baseline, earner = look.finished(spent)
         n = look.done - baseline - earner
         away = look.asked - spent.baseline - spent.earner - n
-        credit = ledger.credit * (1.0 if feedback.ran else feedback.told)
+        credit = ledger.rail.credit * (1.0 if feedback.ran else feedback.told)
         surely = self._at(n, self.surely)
         gain = feedback.told * self.gain + feedback.lost * (surely if feedback.ran else min(0.0, surely))
         spare = feedback.told * (self.earned - self.problem.required) + feedback.lost * self._at(n, self.lost)
         believed = baseline * credit + earner * gain + n * spare + away * self._at(n, self.away)
         if feedback.order == "asked":
-            believed += (spent.baseline - baseline) * ledger.credit + (spent.earner - earner) * surely
+            believed += (spent.baseline - baseline) * ledger.rail.credit + (spent.earner - earner) * surely
         return believed - self._unseen(n, away, earner, ledger)
 
     def _unseen(self, n: float, away: float, earner: float, ledger: Certified) -> float:
@@ -244,8 +244,8 @@ class Spending:
         feedback, weight = self.feedback, float(self.play.weights.sum())
         new = (1.0 - self.same) * n
         seen = feedback.told * (new + earner if feedback.hidden else new)
-        rate = (self.earned - self.same * self.problem.baseline_value) / ((1.0 - self.same) * weight)
-        unit = self.problem.constraint.scale**2 * self.play.noise
+        rate = (self.earned - self.same * self.problem.rails[0].value) / ((1.0 - self.same) * weight)
+        unit = self.problem.rails[0].promise.scale ** 2 * self.play.noise
         tally = Tally(None, proxy=unit * seen, length=weight * seen)
         tally.gained = rate * tally.length
         tally.last = math.ceil(new + earner)

@@ -52,15 +52,15 @@ class Tractability:
 def tractability(problem: Problem, constraint_mean: Floats, at: Nodewise, samples: int) -> Tractability:
     """The condition for this problem with a budget of `samples` = K L."""
     worst = minimising(problem.mdp, constraint_mean)[1]
-    room = 1.0 - worst / problem.baseline_value
+    room = 1.0 - worst / problem.rails[0].value
     varying = at.spread > 0
     if not varying.any():
         none = Undefined("no reward varies, so that there is no b_*")
         void = Condition("x", "", none, none)
         return Tractability(worst, room, none, none, void, void)
     c_sigma = float(at.policy[varying].max())
-    x = c_sigma * room / problem.alpha
-    printed, derived = _printed(room, problem.alpha, x, samples), _derived(x, samples)
+    x = c_sigma * room / problem.rails[0].alpha
+    printed, derived = _printed(room, problem.rails[0].alpha, x, samples), _derived(x, samples)
     return Tractability(worst, room, c_sigma, x, printed, derived)
 
 

@@ -12,6 +12,7 @@ from saver.collect.stopping import Precise
 from saver.design.closed import going_on
 from saver.design.exact import ExactDesign
 from saver.estimate.interval import LEVEL
+from saver.problem.bellman import value
 from saver.problem.statement import Problem
 from saver.problem.world import Scenario
 from saver.theory.delivery import AT_ONCE, Delivery
@@ -152,11 +153,11 @@ def _cheaper(problem: Problem, free: Way, pair: tuple[ExactDesign, ExactDesign],
     if safe.price == 1.0 or earned >= problem.required:
         return []
     nothing = "safety costs nothing in the long run"
-    enough = math.ceil(1000 * (1.0 - earned / problem.baseline_value)) / 1000
-    if problem.alpha < enough <= 1.0:
-        found.append(f"alpha: from {enough:g} on (now {problem.alpha:g}) {nothing}")
-    if problem.alpha < 1.0 and earned > 0:
-        most = earned / (1.0 - problem.alpha)
+    enough = math.ceil(1000 * (1.0 - earned / problem.rails[0].value)) / 1000
+    if problem.rails[0].alpha < enough <= 1.0:
+        found.append(f"alpha: from {enough:g} on (now {problem.rails[0].alpha:g}) {nothing}")
+    if problem.rails[0].alpha < 1.0 and earned > 0:
+        most = earned / (1.0 - problem.rails[0].alpha)
         found.append(f"the baseline: with one that earns at most {most:.3g} {nothing}")
     N = safe.occupancy.sum(axis=0)
     parts = np.divide(cost, N, out=np.zeros_like(N), where=N > 0)
@@ -198,12 +199,12 @@ def unattainable(cause: Undefined) -> Verdict:
 def remarks(scenario: Scenario) -> tuple[str, ...]:
     """Where the problem's promises do not fit its world, and what cannot be met."""
     problem, world = scenario.problem, scenario.world
-    mdp, promise, found = problem.mdp, problem.constraint, []
-    true = world.constraint_value(problem.baseline)
-    if abs(true - problem.baseline_value) > CLOSE * max(abs(true), problem.baseline_value):
-        high = true < problem.baseline_value
+    mdp, promise, found = problem.mdp, problem.rails[0].promise, []
+    true = value(world.mdp, problem.baseline, scenario.means[0])
+    if abs(true - problem.rails[0].value) > CLOSE * max(abs(true), problem.rails[0].value):
+        high = true < problem.rails[0].value
         found.append(
-            f"baseline_value is {problem.baseline_value:.6g}, but in this world the baseline earns "
+            f"baseline_value is {problem.rails[0].value:.6g}, but in this world the baseline earns "
             f"{true:.6g}: "
             + (
                 "every baseline episode is credited too much, and the promise is void"
@@ -211,7 +212,7 @@ def remarks(scenario: Scenario) -> tuple[str, ...]:
                 else "the promise is about the smaller number and void for what the baseline earns"
             )
         )
-    found += [f"{text}: the promise is void" for text in unkept("constraint", world.constraint, promise, mdp)]
+    found += [f"{text}: the promise is void" for text in unkept("constraint", scenario.laws[0], promise, mdp)]
     if problem.reward is not None:
         notes = unkept("reward", world.reward, problem.reward, mdp)
         found += [f"{text}: intervals that rest on it are void" for text in notes]

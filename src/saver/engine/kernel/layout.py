@@ -67,7 +67,7 @@ FAR = 40.0  # deviations: no normal number that is drawn from 64 bits is further
 GATES = {"none": NO_GATE, "retrospective": RETROSPECTIVE, "prospective": PROSPECTIVE}
 
 
-def only_reference(scenario: Scenario, collector: Collector) -> str | None:
+def only_reference(scenario: Scenario, collector: Collector) -> str | None:  # noqa: PLR0911
     """Why the compiled loop cannot run this, or None if it can."""
     world, problem = scenario.world, scenario.problem
     if collector.ledger != "none" and LEDGERS[collector.ledger] not in KNOWN:
@@ -76,7 +76,9 @@ def only_reference(scenario: Scenario, collector: Collector) -> str | None:
         return f"the gate {collector.gate!r} is one of the user's"
     if callable(world.outcome):
         return "the world's outcome is a function"
-    for name, law in (("reward", world.reward), ("constraint", world.constraint)):
+    if len(problem.rails) > 1 or not problem.rails[0].exact or problem.rails[0].sign < 0.0:
+        return "several guardrails, a cost, or a baseline value that is not known"
+    for name, law in {"reward": world.reward, **world.laws}.items():
         if type(law) not in (Gaussian, Bernoulli, Empirical):
             return f"the {name} is a {type(law).__name__}, not a Gaussian, Bernoulli or Empirical"
     if world.mdp is not problem.mdp and not _same_model(world.mdp, problem.mdp):
@@ -95,12 +97,12 @@ def lay_scene(scenario: Scenario, setup: Setup) -> tuple[Scene, tuple[int, int]]
     start = np.flatnonzero(mdp.start)
     gammas = mdp.discount ** np.arange(len(mdp.layers))
     r_kind, r_where, r_scale, rewards = lay_law(world.reward)
-    c_kind, c_where, c_scale, constraints = lay_law(world.constraint)
+    c_kind, c_where, c_scale, constraints = lay_law(scenario.laws[0])
     anything = np.full(world.reward.mean.shape, np.inf)
     r_low, r_high = (-anything, anything) if setup.rewards is None else setup.rewards[-2:]
     asked = problem.question
     columns = (r_where, r_scale, c_where, c_scale, r_low, r_high, asked.size,
-               world.constraint.mean, world.reward.mean, world.reward.variance)  # fmt: skip
+               scenario.laws[0].mean, world.reward.mean, world.reward.variance)  # fmt: skip
     declared = setup.rewards
     promised = () if declared is None else (declared.scale**2, declared.floor, declared.ceiling)
     scene = Scene(
@@ -179,7 +181,7 @@ def lay_sheets(setup: Setup, truth: Truth, policies: Sequence[Floats]) -> Sheets
         [
             [play.noise for play in plays],
             [play.longest for play in plays],
-            setup.problem.constraint.floor * weights.sum(axis=(1, 2)),
+            setup.problem.rails[0].promise.floor * weights.sum(axis=(1, 2)),
             [truth.worth(policy) for policy in policies],
         ]
     )
@@ -212,7 +214,8 @@ def lay_rules(
 ) -> Rules:
     """The collector's choices; `policies` are the exploration and the design."""
     problem, collector, stage = setup.problem, setup.collector, setup.stage
-    promise, known = problem.constraint, setup.knowledge
+    rail, known = problem.rails[0], setup.knowledge
+    promise = rail.promise
     explore, design = policies if setup.explorations else (None, policies[1])
     certified: Any = setup.used if collector.certified else None
     paths = certified is not None and not certified.deterministic
@@ -252,10 +255,10 @@ def lay_rules(
         keeps_visits=collector.ledger in ("none", "latest", "plugin"),
         laws=laws,
         shared=scenario.world.outcome == SHARED,
-        tolerance=ROUNDING * problem.baseline_value,
-        required=problem.required,
-        surplus=problem.alpha * problem.baseline_value,
-        declared=problem.baseline_value,
+        tolerance=ROUNDING * rail.unit,
+        required=rail.required,
+        surplus=rail.credit_at(rail.value),
+        declared=rail.value,
         baseline=truth.baseline,
         values=np.array(list(truth.values.values())),
         floor=float(promise.floor),

@@ -124,7 +124,9 @@ def plan_one(scene: Any, rules: Any, run: Any, b: Any) -> None:
         w[a] = scene.pairs[p, WEIGHT] * scene.pairs[p, WEIGHT] * run.variance[only, a]
         mean[a] = likely_mean(rules, run.seen, p)
     paced = pace(rules, run, rules.episodes - run.now.done)
-    row = one_row(w, mean, scene.nodes.available[only], rules.required, paced)
+    row = one_row(
+        w, mean.reshape(1, -1), scene.nodes.available[only], np.array([rules.required]), np.array([paced])
+    )
     for s in range(b.shape[0]):
         for a in range(A):
             b[s, a] = row[a] if s == only else scene.uniform[s, a]

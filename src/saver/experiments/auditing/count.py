@@ -110,7 +110,7 @@ def collectors_for(place: Place, scenario: Scenario) -> tuple[str, ...]:
 def _runs(recipe: Collector, problem: Problem) -> bool:
     if recipe.design != "sepec":
         return True
-    known = recipe.side_information != "none" or problem.constraint.floor >= 0
+    known = recipe.side_information != "none" or problem.rails[0].promise.floor >= 0
     return problem.mdp.states == 1 and known
 
 
@@ -144,7 +144,7 @@ def world_rows(
             engine="reference" if kind_of(scenario) == "outcome" else "compiled",
             threads=threads,
         )
-        broken = int(np.sum(found.worst_budget < -VIOLATED * found.baseline_value))
+        broken = int(np.sum(np.any([found.broken(name) for name in found.budgets], axis=0)))
         bounded = np.isfinite(found.stderr[:, -1])
         low, high = found.interval(LEVEL)
         inside = (low[:, -1] <= found.true_value) & (found.true_value <= high[:, -1]) & bounded

@@ -151,4 +151,4 @@ def describe(scenario: Scenario, episodes: int | None = None) -> tuple[str, int,
     """What a row of the audit says about its world: name, states, law, alpha, delta, episodes."""
     problem, law = scenario.problem, type(scenario.world.constraint).__name__
     K = scenario.episodes if episodes is None else episodes
-    return scenario.name, problem.mdp.states, law, problem.alpha, problem.delta, K
+    return scenario.name, problem.mdp.states, law, problem.rails[0].alpha, problem.delta, K

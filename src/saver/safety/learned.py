@@ -1,0 +1,240 @@
+"""The certified ledger where the baseline's value V0 is learned, from history and from baseline episodes.
+
+Let n0 baseline episodes have been seen, Y0 the sum of what they earned, T0 where they went, and M0 the sum of
+the means there. Then M0 is near Y0 by its noise, from both sides, at all times (`means_seen`). After n
+episodes, n_B of them baseline, the budget has one coefficient of one V0, kappa = n_B - r1 n:
+
+    budget = sum of V over designed trials - r0 n + kappa V0.
+
+1. An interval: V0 = M0 / n0 where the baseline goes one way, else what M0, T0 and the box leave open
+   (`paths.path_bound`); never wider than before. The budget is then the least over its ends.
+2. Both sums at once. Where all goes one way and noise is sub-Gaussian, the noises N_D and N_0 of the two sums
+   obey, at all times, N_D^2 / (v_D + rho_D) + N_0^2 / (v_0 + rho_0) <= beta^2, the normal mixture over two
+   rates, beta^2 = 2 log(1 / level) + log((1 + v_D / rho_D) (1 + v_0 / rho_0)). So
+
+       budget >= sum C + (kappa / n0) Y0 - r0 n - beta sqrt(v_D + rho_D + (kappa / n0)^2 (v_0 + rho_0)).
+
+   Where paths are random, V0 = w0.mu goes into the knapsack of `paths`: for any phi
+
+       budget >= -r0 n + phi M0 + max over theta of theta D + sum_p min over mu_p of
+                 (W + kappa w0 - phi T0 - theta T)_p mu_p;   phi = kappa / n0 or 0.
+
+The larger counts. What lost baseline trials may hide is counted as for designed ones, on both sides.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from saver.problem.codec import portable
+from saver.problem.episode import Episode
+from saver.problem.promise import Bounded
+from saver.safety.boundaries import best_rho, mixture, mixture_two_sided
+from saver.safety.certified import Certified
+from saver.safety.entries import TOLD, CertifiedBook, Line, SafeTally
+from saver.safety.hidden import EIGHT, log_sets, unseen
+from saver.safety.ledger import Terms, Ticket
+from saver.safety.noise import Rule, least
+from saver.safety.paths import path_bound
+from saver.safety.shares import NEVER, NOISE, learning
+
+FEW, PART = 10.0, 20.0  # baseline episodes that the bounds are tuned to: so many, or one in so many
+
+
+@portable("learned-book")
+@dataclass(eq=False)
+class LearnedBook(CertifiedBook):
+    """Also between which ends the baseline's value lies."""
+
+    value_low: float = -math.inf
+    value_high: float = math.inf
+
+
+class Learned(Certified):
+    """The ledger of the promise against a baseline that is measured."""
+
+    hidden_part = 0.5
+
+    def __init__(self, terms: Terms) -> None:
+        joint, self.designed_part, value = learning(terms.one_way, isinstance(terms.rail.promise, Bounded))
+        super().__init__(terms)
+        self.joint_level, self.value_level = joint * self.levels.noise, value * self.levels.noise
+        few = max(FEW, terms.episodes / PART)
+        self.safe_proxy = self.promise.scale**2 * self.baseline.noise
+        length = self.baseline.longest * few
+        self.safe_rule = Rule.of(self.promise, self.value_level / 2, self.safe_proxy * few, length)
+        level = self.joint_level or self.value_level
+        self.rho = tuple(
+            best_rho(v, level) if v > 0.0 else 1.0
+            for v in (self.unit_proxy * terms.episodes / 2, self.safe_proxy * few)
+        )
+        if self.hostile:
+            part = (1.0 - self.hidden_part) / 2 * self.levels.hidden
+            self.log_safe, self.never_safe = math.log(NOISE * part), NEVER * part
+
+    def open(self) -> LearnedBook:
+        """Nothing asked, and of V0 only what the promise says."""
+        book: Any = LearnedBook(**vars_of(super().open()))
+        book.value_low, book.value_high = self.rail.low, self.rail.high
+        book.first.safe = SafeTally(realised=np.zeros(self.baseline.weights.shape))
+        return book  # type: ignore[no-any-return]
+
+    # -- V0 ----------------------------------------------------------------------------------------------
+
+    def values(self, book: Any) -> tuple[float, ...]:
+        """The ends between which V0 lies."""
+        return book.value_low, book.value_high
+
+    def value(self, book: Any) -> float:
+        """The average seen, within these ends."""
+        seen = book.first.safe
+        mean = seen.gained / seen.count if seen.count else (book.value_low + book.value_high) / 2
+        return float(min(max(mean, book.value_low), book.value_high))
+
+    def learn(self, book: Any, episode: Episode) -> None:
+        """Logged baseline episodes say what it earns, and teach the box."""
+        line = Line(Ticket(baseline=True), 0, status=TOLD, episode=episode)
+        self.measure(line, episode)
+        self.sums.add_safe(book.first, line)
+        book.first.seen.extend(episode.states, episode.actions, episode.constraints)
+        book.now = None
+        self.look_at_value(book)
+
+    def note_safe(self, book: Any, episode: Episode | None) -> None:
+        """Counted in order of asking: see `Sums.add_safe`."""
+        return
+
+    def look_at_value(self, book: Any) -> None:
+        """The interval of V0 by what was seen now, within the one of before."""
+        n = book.first.safe.count
+        if not n:
+            return
+        below, above = self.means_seen(book.first.safe)
+        if not self.deterministic:
+            lower, upper = (ends.ravel() for ends in self.ends(book))
+            W, T = n * self.baseline.weights.ravel(), book.first.safe.realised.ravel()
+            below = float(path_bound(below, W, T, lower, upper))
+            above = -float(path_bound(-above, W, T, -upper, -lower))
+        book.value_low = max(book.value_low, below / n)
+        book.value_high = max(book.value_low, min(book.value_high, above / n))
+
+    def means_seen(self, safe: SafeTally) -> tuple[float, float]:
+        """Between these is M0, the sum of discount^t mu over the baseline episodes seen."""
+        hides, v = self.safe_hides(safe)
+        if self.bounded:
+            twice = (self.promise.floor + self.promise.ceiling) * safe.length
+            below = least(safe.gained - hides, 0.0, safe.length, self.safe_rule)
+            return float(below), float(
+                twice - least(twice - safe.gained - hides, 0.0, safe.length, self.safe_rule)
+            )
+        v += safe.proxy
+        u = float(mixture_two_sided(v, self.rho[1], self.value_level)) if v > 0.0 else 0.0
+        return safe.gained - hides - u, safe.gained + hides + u
+
+    def safe_hides(self, safe: SafeTally) -> tuple[float, float]:
+        """`hides` of baseline trials, on either side."""
+        if self.bounded:
+            return self.span * self.baseline.longest * (safe.whole + safe.never), 0.0
+        v, never, noise = safe.whole * self.safe_proxy, safe.never * self.safe_proxy, 0.0
+        if v > 0.0:
+            sets = log_sets(float(safe.last), float(safe.whole))
+            noise = float(unseen(v, self.safe_proxy / EIGHT, self.log_safe - sets))
+        if never > 0.0:
+            noise += float(
+                mixture(never, best_rho(EIGHT * self.safe_proxy, self.never_safe), self.never_safe)
+            )
+        return noise, v + never
+
+    # -- budgets -----------------------------------------------------------------------------------------
+
+    def budget(self, book: Any) -> float:
+        """The believed budget, by the interval of V0 or by both sums."""
+        found = super().budget(book)
+        if self.order == "any":
+            return max(found, self._any(book, 0.0, 0))
+        lowest, low, runs, safe = math.inf, 0.0, 0, 0
+        for number, line in sorted(self.maybe(book).items()):
+            if number > book.started:
+                lowest = min(lowest, self.joint(book, low, runs, safe))
+            low, runs, safe = low + line.low * line.designed, runs + 1, safe + (not line.designed)
+        return max(found, min(lowest, self.joint(book, low, runs, safe)))
+
+    def after(self, book: Any, low: float) -> float:
+        """The believed budget if one more trial runs that is worth at least `low`."""
+        found = super().after(book, low)
+        if found == -math.inf:
+            return found
+        if self.order == "any":
+            return max(found, self._any(book, low, 1))
+        maybe = self.maybe(book).values()
+        low += sum(line.low for line in maybe if line.designed)
+        return max(found, self.joint(book, low, len(maybe) + 1, sum(not line.designed for line in maybe)))
+
+    def _any(self, book: Any, low: float, runs: int) -> float:
+        """`joint` where each of the trials that are out or lost may have run: those that cost have.
+
+        One of which it is open whether it costs counts apart, at its worst.
+        """
+        worst = 0.0
+        maybe = [(line.low, 1) for line in self.away(book) if line.designed]
+        for least_worth, count in (*maybe, *((gone.low, gone.may) for gone in book.gone)):
+            adds = [least_worth - self.rail.required_at(value) for value in self.values(book)]
+            if max(adds) <= 0.0:
+                low, runs = low + count * least_worth, runs + count
+            else:
+                worst += count * min(0.0, *adds)
+        return self.joint(book, low, runs, 0) + worst
+
+    def joint(self, book: Any, low: float, runs: int, safe: int) -> float:
+        """The budget by both sums if `runs` more ran, `safe` of them baseline, the others worth `low`."""
+        tally, seen = book.first, book.first.safe
+        if not seen.count or (self.deterministic and self.bounded):
+            return -math.inf
+        (r0, r1), gone = self.rail.required_by, [gone for gone in book.gone if not gone.number]
+        credited = book.baseline_told + book.safe_ran + safe
+        n = credited + book.designed_told + sum(g.ran for g in gone) + runs - safe
+        kappa = credited - r1 * n
+        worth = book.lows + sum(g.ran * g.low for g in gone) + low - r0 * n
+        if not self.deterministic:
+            return float(worth + self._by_paths(book, kappa))
+        hides, v = self.hides(tally, ())
+        rest = 0.0 if tally.unseen is None else float(np.sum(tally.unseen * self.ends(book)[0]))
+        safe_hides, safe_v = self.safe_hides(seen)
+        part = kappa / seen.count
+        found = tally.gained - hides + rest + part * seen.gained - abs(part) * safe_hides
+        return float(worth + found - self.cloud(tally.proxy + v, seen.proxy + safe_v, part))
+
+    def cloud(self, v: float, safe_v: float, part: float) -> float:
+        """beta sqrt(v_D + rho_D + part^2 (v_0 + rho_0))."""
+        rho, safe_rho = self.rho
+        beta = 2.0 * math.log(1.0 / self.joint_level) + math.log((1.0 + v / rho) * (1.0 + safe_v / safe_rho))
+        return math.sqrt(beta * (v + rho + part**2 * (safe_v + safe_rho)))
+
+    def _by_paths(self, book: Any, kappa: float) -> float:
+        """What designed trials and kappa V0 are worth at least, by the knapsack."""
+        tally, seen, best = book.first, book.first.safe, -math.inf
+        lower, upper = (ends.ravel() for ends in self.ends(book))
+        D, (below, above) = self.seen_worth(tally), self.means_seen(seen)
+        for phi in (kappa / seen.count, 0.0):
+            W = tally.expected + kappa * self.baseline.weights - phi * seen.realised
+            found = float(path_bound(D, W.ravel(), tally.realised.ravel(), lower, upper))
+            best = max(best, found + phi * (below if phi >= 0.0 else above))
+        return best
+
+    def blur(self, book: Any, rate: float, v: float, length: float, n: float, baseline: int) -> float:
+        """What the noise of designed trials and of V0 may hide after n of them."""
+        seen, found = book.first.safe, super().blur(book, rate, v, length, n, baseline)
+        kappa = baseline - self.rail.required_by[1] * (n + baseline)
+        found += abs(kappa) * (book.value_high - book.value_low) / 2
+        if not seen.count or not self.joint_level:
+            return float(found)
+        return float(min(found, self.cloud(v, seen.proxy, kappa / seen.count)))
+
+
+def vars_of(book: CertifiedBook) -> dict[str, Any]:
+    """What was written in a book."""
+    return {name: value for name, value in vars(book).items() if name != "now"}
