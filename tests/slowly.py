@@ -48,9 +48,8 @@ class Slow:
     """Is told what a certified ledger is told."""
 
     def __init__(self, problem, episodes, losses="hostile", order="any"):
-        self.problem, self.mdp, self.promise, self.episodes = (
-            problem, problem.mdp, problem.constraint, episodes,
-        )  # fmt: skip
+        self.problem, self.mdp, self.episodes = problem, problem.mdp, episodes
+        self.rail, self.promise = problem.rails[0], problem.rails[0].promise
         self.hostile, self.in_order = losses == "hostile", order == "asked"
         self.moves = self.mdp.transitions.toarray().reshape(self.mdp.states, self.mdp.actions, -1)
         self.layers = self._spread()
@@ -60,7 +59,10 @@ class Slow:
         one_way = all(
             np.count_nonzero(row) <= 1 for row in self.moves[self.reached].reshape(-1, self.mdp.states)
         )
-        self.deterministic = one_way and np.count_nonzero(self.mdp.start) == 1
+        self.draws_decide = self.deterministic = one_way and np.count_nonzero(self.mdp.start) == 1
+        if self.rail.learned:
+            self.deterministic = self.deterministic and len(paths(self.mdp, problem.baseline)) == 1
+        self.part = 1.0  # of noise and hidden noise: that of designed trials
         self.hidden, self.box, self.noise, self.crossing = [
             problem.delta * part
             for part in (
@@ -70,7 +72,7 @@ class Slow:
                 else ((0.1, 0.45, 0.225, 0.225) if self.hostile else (0.0, 0.5, 0.25, 0.25))
             )
         ]  # fmt: skip
-        self.story, self.sums = [], {}
+        self.story, self.sums, self.history, self._asked = [], {}, [], []
 
     def _spread(self):
         """The states of every step that there can be."""
@@ -106,7 +108,7 @@ class Slow:
         found, safe = paths(self.mdp, full), paths(self.mdp, self.problem.baseline)
         if self._alike(found, safe):
             return None
-        if self.deterministic and draws is not None:
+        if self.draws_decide and draws is not None:
             found = [(1.0, self._drawn(full, draws))]
         return None if self._alike(found, safe) else found
 
@@ -171,7 +173,7 @@ class Slow:
     def _ends(self, group):
         shape = self.mdp.states, self.mdp.actions
         seen, hidden = {}, self.hidden_visits(group)
-        for trial in group:
+        for trial in (*self.history, *group):
             for pair, c in trial.steps():
                 seen.setdefault(pair, []).append(c)
         lower, upper = np.full(shape, float(self.promise.floor)), np.full(shape, float(self.promise.ceiling))
@@ -251,7 +253,7 @@ class Slow:
         return (n + 2) * (n + 1) // 2 * ways * (self.steps - 1) ** cut
 
     def never(self, v):
-        level = 0.2 * self.hidden
+        level = 0.2 * self.part * self.hidden
         return mixture(v, best_rho(8 * self.squares(self.steps), level), level) if v > 0 else 0.0
 
     def along_the_way(self, group):
@@ -283,7 +285,11 @@ class Slow:
         )
         last = max((trial.order for trial in ran), default=0)
         choices = self.choices(last, len(ran) - len(cut), len(cut)) if ran else 1
-        H = self.unseen(v, self.squares(self.steps) / 8, 0.4 * self.hidden, choices) if ran else 0.0
+        H = (
+            self.unseen(v, self.squares(self.steps) / 8, 0.4 * self.part * self.hidden, choices)
+            if ran
+            else 0.0
+        )
         return H + self.never(never)
 
     def stitch(self, v):
@@ -293,14 +299,21 @@ class Slow:
     # -- the budget ------------------------------------------------------------------------------------------
 
     def budget(self):
+        trials, bound, started = self.replay()
+        return self._total(list(trials.values()), bound, started, self.rail.low)
+
+    def replay(self):
         trials, bound, started = {}, 0.0, 0
         for what, number, *rest in self.story:
+            self._asked = list(trials.values())
             if what == "ask":
                 trials[number] = self._ticket(number, *rest, trials)
+                self._asked = list(trials.values())
                 continue
             trial = trials[number]
             if what == CANCELLED and number == max(trials):
                 del trials[number]
+                self._asked = list(trials.values())
                 continue
             trial.hear(what, *rest)
             if what in (TOLD, CUT):
@@ -308,10 +321,14 @@ class Slow:
             if what in (TOLD, CUT) or trial.ran:
                 started = max(started, number)
             bound = max(bound, self._bound(trials))
-        return self._total(list(trials.values()), bound, started)
+            self.look(trials)
+        return trials, bound, started
 
-    def _total(self, trials, bound, started):
-        required, credit = self.problem.required, self.problem.alpha * self.problem.baseline_value
+    def look(self, trials):
+        """What is learned of V0."""
+
+    def _total(self, trials, bound, started, value):
+        required, credit = self.rail.required_at(value), self.rail.credit_at(value)
         total = bound
         for trial in trials:
             adds = trial.low - required if trial.order else credit
@@ -343,8 +360,9 @@ class Slow:
         lower, upper = self.ends(self._groups(trials))
         order = max((trial.order for trial in trials.values()), default=0) + 1
         if ways is None:
-            safe = paths(self.mdp, self.problem.baseline)
-            return Asked(number, 0, safe, 0.0)
+            trial = Asked(number, 0, paths(self.mdp, self.problem.baseline), 0.0)
+            trial.discount = self.mdp.discount
+            return trial
         m, h, W = (lower + upper) / 2, (upper - lower) / 2, self.visits(ways)
         trial = Asked(number, order, ways, float(np.sum(W * lower)))
         trial.W, trial.m, trial.discount = W, m, self.mdp.discount
@@ -359,6 +377,9 @@ class Slow:
         for trial in trials.values():
             if trial.order and trial.status in (None, LOST):
                 trial.low = max(trial.low, float(np.sum(trial.W * lower)))
+        lost = [t for t in trials.values() if t.order and t.status == LOST and (t.ran or not self.in_order)]
+        for trial in lost:  # what is known of one is known of all of its policy
+            trial.low = max(other.low for other in lost if np.array_equal(other.W, trial.W))
         told = [trial for trial in trials.values() if trial.order and trial.status in (TOLD, CUT)]
         found = []
         for group in groups:
@@ -402,6 +423,160 @@ class Slow:
         return rest + x - self._hides(hidden, rest=False) - self.stitch(v)
 
 
+class SlowLearned(Slow):
+    """The same where V0 is learned."""
+
+    def __init__(self, problem, episodes, losses="hostile", order="any", history=()):
+        super().__init__(problem, episodes, losses, order)
+        bounded = isinstance(self.promise, Bounded)
+        joint, designed, value = (0.0, 2 / 3, 1 / 3)
+        if self.deterministic:
+            joint, designed, value = (0.0, 0.8, 0.2) if bounded else (0.5, 0.4, 0.1)
+        self.joint_level, self.value_level = joint * self.noise, value * self.noise
+        self.noise, self.part = designed * self.noise, 0.5
+        self.safe_ways = paths(self.mdp, problem.baseline)
+        self.w0 = self.visits(self.safe_ways)
+        self.longest = max(len(way) for _, way in self.safe_ways)
+        self.few = max(10, episodes / 20)
+        self.history = []
+        for number, episode in enumerate(history):
+            trial = Asked(-number, 0, self.safe_ways, 0.0)
+            trial.discount = self.mdp.discount
+            trial.hear(TOLD, episode)
+            self.history.append(trial)
+
+    def replay(self):
+        self.low, self.high, self.before = self.rail.low, self.rail.high, []
+        for n in range(len(self.history)):
+            rest, self.history = self.history, self.history[: n + 1]
+            self.look({})
+            self.history = rest
+        return super().replay()
+
+    def look(self, trials):
+        group = self._groups(trials)[0] if trials else []
+        self.before = group
+        seen = [*self.history, *(t for t in group if not t.order and t.status == TOLD)]
+        if not seen:
+            return
+        below, above = self.means_seen(group)
+        if not self.deterministic:
+            lower, upper = (end.ravel() for end in self.ends(self._groups(trials) if trials else [[]]))
+            W, T = len(seen) * self.w0.ravel(), sum(self._been(t) for t in seen).ravel()
+            below, above = by_theta(below, W, T, lower, upper), -by_theta(-above, W, T, -upper, -lower)
+        self.low = max(self.low, below / len(seen))
+        self.high = max(self.low, min(self.high, above / len(seen)))
+
+    def safe(self, group):
+        """Baseline trials seen, what they earned, and those that hide something."""
+        baseline = [t for t in group if not t.order]
+        seen = [*self.history, *(t for t in baseline if t.status == TOLD)]
+        hidden = [t for t in baseline if t.status != TOLD] if self.hostile else []
+        return seen, sum(t.gained for t in seen), hidden
+
+    def safe_hides(self, group):
+        places = {t.number: k for k, t in enumerate((t for t in self._asked if not t.order), 1)}
+        ran = [t for t in self.safe(group)[2] if t.status != CANCELLED]
+        never = [t for t in self.safe(group)[2] if t.status == CANCELLED]
+        if isinstance(self.promise, Bounded):
+            span = self.promise.high - self.promise.low
+            return span * self.weight(self.longest) * (len(ran) + len(never)), 0.0
+        unit, found = self.squares(self.longest), 0.0
+        if ran and unit > 0:
+            n = max(places[t.number] for t in ran)
+            choices = (n + 1) * math.comb(n, len(ran))
+            found += self.unseen(len(ran) * unit, unit / 8, 0.1 * self.hidden, choices)
+        if never and unit > 0:
+            level = 0.05 * self.hidden
+            found += mixture(len(never) * unit, best_rho(8 * unit, level), level)
+        return found, (len(ran) + len(never)) * unit
+
+    def means_seen(self, group):
+        seen, gained, _ = self.safe(group)
+        hides, v = self.safe_hides(group)
+        if isinstance(self.promise, Bounded):
+            low, high = self.promise.low, self.promise.high
+            G = sum(self.weight(len(t.steps())) for t in seen)
+            size = self.few * self.weight(self.longest)
+            S = (gained - low * G - hides) / (high - low)
+            other = (high * G - gained - hides) / (high - low)
+            level = self.value_level / 2
+            return (
+                low * G + (high - low) * root(S, G, level, size),
+                high * G - (high - low) * root(other, G, level, size),
+            )
+        v += sum(self.squares(len(t.steps())) for t in seen)
+        u = mixture_two_sided(v, self.rhos()[1], self.value_level) if v > 0 else 0.0
+        return gained - hides - u, gained + hides + u
+
+    def rhos(self):
+        level = self.joint_level or self.value_level
+        sizes = self.squares(self.steps) * self.episodes / 2, self.squares(self.longest) * self.few
+        return [best_rho(v, level) if v > 0 else 1.0 for v in sizes]
+
+    def budget(self):
+        trials, bound, started = self.replay()
+        listed = list(trials.values())
+        by_ends = min(self._total(listed, bound, started, value) for value in (self.low, self.high))
+        return max(by_ends, self.at_once(listed, started))
+
+    def at_once(self, listed, started):
+        group = self.before
+        if not self.safe(group)[0] or (self.deterministic and isinstance(self.promise, Bounded)):
+            return -math.inf
+        sure = [t for t in listed if t.status in (TOLD, CUT) or t.ran]
+        maybe = [t for t in listed if t not in sure and t.status != CANCELLED]
+        if self.in_order:
+            surely = sum(t.number < started for t in maybe)
+            return min(self.joint(group, [*sure, *maybe[:k]]) for k in range(surely, len(maybe) + 1))
+        credit = min(0.0, *(self.rail.credit_at(value) for value in (self.low, self.high)))
+        worst = credit * sum(not t.order for t in maybe)
+        for trial in (t for t in maybe if t.order):
+            adds = [trial.low - self.rail.required_at(value) for value in (self.low, self.high)]
+            if max(adds) <= 0:
+                sure.append(trial)
+            else:
+                worst += min(0.0, *adds)
+        return self.joint(group, sure) + worst
+
+    def joint(self, group, ran):
+        """The budget if these ran: by both sums at once."""
+        (r0, r1), n = self.rail.required_by, len(ran)
+        kappa = sum(not t.order for t in ran) - r1 * n
+        told = [t for t in group if t.order and t.status in (TOLD, CUT)]
+        found = sum(t.low for t in ran if t.order and t not in told) - r0 * n
+        seen, gained, _ = self.safe(group)
+        lower, upper = self.ends(self._groups({t.number: t for t in self._asked}))
+        if not self.deterministic:
+            W, T = np.zeros((2, self.mdp.states, self.mdp.actions))
+            for trial in told:
+                W, T = W + trial.W, T + self._been(trial)
+            T0, best, ends = sum(self._been(t) for t in seen), -math.inf, self.means_seen(group)
+            for phi in (kappa / len(seen), 0.0):
+                rest = (W + kappa * self.w0 - phi * T0).ravel()
+                worth = by_signed_theta(self.along_the_way(group), rest, T.ravel(), lower, upper)
+                best = max(best, worth + phi * ends[phi < 0])
+            return found + best
+        hidden = [t for t in group if t.order and t.status != TOLD] if self.hostile else []
+        v = sum(self.squares(len(t.steps())) for t in told)
+        v += sum(self.squares(t.longest) - self.squares(len(t.steps())) for t in hidden)
+        found += sum(t.gained + float(np.sum((t.W - self._been(t)) * lower)) for t in told)
+        hides, v0 = self.safe_hides(group)
+        part, v0 = kappa / len(seen), v0 + sum(self.squares(len(t.steps())) for t in seen)
+        found += part * gained - abs(part) * hides - self._hides(hidden, rest=True)
+        (rho, rho0), level = self.rhos(), self.joint_level
+        beta = -2 * math.log(level) + math.log((v + rho) / rho) + math.log((v0 + rho0) / rho0)
+        return found - math.sqrt(beta * (v + rho + part**2 * (v0 + rho0)))
+
+
+def by_signed_theta(D, W, T, lower, upper):
+    """`by_theta` where W may be negative: its corners are those of positive W / T, and 0."""
+    corners = [0.0, *(w / t for w, t in zip(W, T, strict=True) if t > 0 and w > 0)]
+    lower, upper = lower.ravel(), upper.ravel()
+    return max(theta * D + float(np.sum(np.minimum((W - theta * T) * lower, (W - theta * T) * upper)))
+               for theta in corners)  # fmt: skip
+
+
 class Asked:
     """One trial and what was heard of it; `order` is 0 for what counts as the baseline."""
 
@@ -415,8 +590,7 @@ class Asked:
         self.status = status
         if status in (TOLD, CUT):
             self.episode = what
-            if self.order:
-                self.gained = sum(self.discount**t * c for t, c in enumerate(what.constraints))
+            self.gained = sum(self.discount**t * c for t, c in enumerate(what.constraints))
         self.ran = status == LOST and what is True
 
     def steps(self):

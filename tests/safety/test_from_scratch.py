@@ -6,13 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kept import Kept, observed
 from models import random_graph, random_maze
-from slowly import Slow
+from slowly import Slow, SlowLearned
 from worlds import WORLDS
 
-from saver import COLLECTORS, Bounded, Campaign, Player, Problem, SubGaussian
+from saver import COLLECTORS, Bounded, Campaign, Guardrail, Player, Problem, SubGaussian
 from saver.collect import Trial
 from saver.problem import weights
 from saver.safety import Stage
+from saver.safety.certified import Certified
+from saver.safety.learned import Learned
 from saver.simulator import knowledge_of
 
 EPISODES = 24
@@ -39,8 +41,20 @@ def sparse_policy(rng, mdp, shape):
     return rows / rows.sum(axis=-1, keepdims=True)
 
 
-def random_problem(rng, mdp, promise, **options):
+def learned(rng, promise, **options):
+    """A guardrail whose baseline value is not given."""
+    way = str(rng.choice(["alpha", "allowance", "at_least"]))
+    value = float(rng.uniform(0.05, 0.9))
+    if way == "at_least":
+        value = promise.floor + 0.3 * value * (promise.ceiling - promise.floor)
+    return Guardrail("learned", promise, **{way: value})
+
+
+def random_problem(rng, mdp, promise, by=None, **options):
     baseline = sparse_policy(rng, mdp, (mdp.states, mdp.actions))
+    if by is not None:
+        given = {"delta": float(rng.choice([0.02, 0.2])), **options}
+        return Problem(mdp, mdp.uniform, baseline, guardrails=by(rng, promise), **given)
     steps = float(weights(mdp, baseline).sum())
     least, most = max(promise.floor, 0.0), promise.ceiling
     given = {"alpha": float(rng.uniform(0.05, 1.0)), "delta": float(rng.choice([0.02, 0.2])), **options}
@@ -81,6 +95,17 @@ def least_truth(gains, state, order):
     return total + min(sum(gains[n] for n in out[:k]) for k in range(surely, len(out) + 1))
 
 
+def hear(kept, slow, number, happens, play, episode):
+    """Both are told what came of a trial."""
+    for each in (kept, slow):
+        if happens in ("told", "cut"):
+            each.tell(number, *((play,) if each is kept else ()), episode, happens == "told")
+        elif happens == "cancelled":
+            each.cancel(number)
+        else:
+            each.abandon(number, ran=happens == "ran")
+
+
 def story(seed, make, promise, noisy=True, **options):
     """Asks, tells and losses as they are drawn; after each the ledger, its double, the least truth."""
     rng = np.random.default_rng(seed)
@@ -88,8 +113,16 @@ def story(seed, make, promise, noisy=True, **options):
     asked, stage = random_problem(rng, mdp, promise, **options), Stage(mdp)
     mean = rng.uniform(promise.floor, promise.ceiling, (mdp.states, mdp.actions))
     losses, order = str(rng.choice(["hostile", "hostile", "random"])), str(rng.choice(["any", "asked"]))
-    kept = Kept(asked, EPISODES, stage, losses=losses, order=order)
-    slow, out, gains, state = Slow(asked, EPISODES, losses, order), {}, {}, {}
+    rail, slowly = asked.rails[0], {}
+    kept = Kept(asked, EPISODES, stage, Learned if rail.learned else Certified, losses=losses, order=order)
+    if rail.learned:
+        logged = Trial(0, "baseline", stage.grid.policy(asked.baseline), rng.random(mdp.horizon))
+        past = [run(logged, mdp, promise, mean, rng, noisy) for _ in range(int(rng.integers(0, 4)))]
+        slowly = {"history": past}
+        for episode in past:
+            kept.ledger.learn(kept.book, episode)
+    slow = (SlowLearned if rail.learned else Slow)(asked, EPISODES, losses, order, **slowly)
+    out, gains, state = {}, {}, {}
     patience, loss, number = rng.choice([0.2, 0.6]), rng.choice([0.0, 0.15, 0.5]), 0
     for _ in range(2 * EPISODES):
         if number < EPISODES and (not out or rng.random() < 0.5):
@@ -104,8 +137,9 @@ def story(seed, make, promise, noisy=True, **options):
             slow.ask(number, table, draws, kind == "baseline")
             out[number] = Trial(number, str(kind), policy, draws)
             ways = None if kind == "baseline" else slow.ways(table, draws)
-            worth = asked.baseline_value if ways is None else float(np.sum(slow.visits(ways) * mean))
-            gains[number], state[number] = worth - asked.required, "out"
+            value = float(np.sum(weights(mdp, asked.baseline) * mean)) if rail.learned else rail.low
+            worth = value if ways is None else float(np.sum(slow.visits(ways) * mean))
+            gains[number], state[number] = worth - rail.required_at(value), "out"
         elif out and rng.random() > patience:
             some = int(rng.choice(list(out)))
             trial = out.pop(some)
@@ -120,23 +154,17 @@ def story(seed, make, promise, noisy=True, **options):
                     *(column[:1] for column in (episode.states, episode.actions, episode.constraints))
                 )
             state[some] = "told" if happens == "cut" else happens
-            for each in (kept, slow):
-                if happens in ("told", "cut"):
-                    told = (episode, happens == "told")
-                    each.tell(some, *((stage.play(trial.follows).light(),) if each is kept else ()), *told)
-                elif happens == "cancelled":
-                    each.cancel(some)
-                else:
-                    each.abandon(some, ran=happens == "ran")
+            hear(kept, slow, some, happens, stage.play(trial.follows).light(), episode)
         yield kept, slow, least_truth(gains, state, order)
 
 
 @settings(max_examples=15)
 @pytest.mark.parametrize("promise", PROMISES, ids=str)
 @pytest.mark.parametrize("make", [random_maze, random_graph])
+@pytest.mark.parametrize("by", [None, learned])
 @given(seed=st.integers(0, 10_000))
-def test_any_order_of_asking_telling_and_losing(make, promise, seed):
-    for moment, (kept, slow, _) in enumerate(story(seed, make, promise), 1):
+def test_any_order_of_asking_telling_and_losing(make, promise, by, seed):
+    for moment, (kept, slow, _) in enumerate(story(seed, make, promise, by=by), 1):
         if moment % 16 == 0:
             assert kept.budget() == near(slow.budget())
     assert kept.again().budget() == kept.budget()
@@ -146,7 +174,7 @@ def test_any_order_of_asking_telling_and_losing(make, promise, seed):
     if not kept.deterministic:
         np.testing.assert_allclose(last.expected, slow.sums["W"], atol=1e-9)
         np.testing.assert_allclose(last.realised, slow.sums["T"], atol=1e-9)
-    if kept.crosses and slow.story[-1][0] != "ask":
+    if kept.crosses and slow.story[-1][0] not in ("ask", "cancelled"):
         away = [line.ticket for line in kept.away(kept.book) if line.designed] if kept.every else []
         x = last.sum_x - last.strays - sum(ticket.strays for ticket in away)
         assert x == near(slow.sums["X"])
@@ -156,13 +184,14 @@ def test_any_order_of_asking_telling_and_losing(make, promise, seed):
 @settings(max_examples=30)
 @pytest.mark.parametrize("promise", PROMISES, ids=str)
 @pytest.mark.parametrize("make", [random_maze, random_graph])
+@pytest.mark.parametrize("by", [None, learned])
 @given(seed=st.integers(0, 10_000))
-def test_where_the_truth_is_observed_no_more_is_believed(make, promise, seed):
+def test_where_the_truth_is_observed_no_more_is_believed(make, promise, by, seed):
     """Observations equal to their means: whatever is drawn, told or lost, noise and box hold for sure.
 
     Only paths are left to chance, at a level of 1e-9.
     """
-    for kept, _, least in story(seed, make, promise, noisy=False, delta=1e-8):
+    for kept, _, least in story(seed, make, promise, noisy=False, by=by, delta=1e-8):
         assert kept.budget() <= least + 1e-9
 
 

@@ -212,8 +212,8 @@ class Certified(Argument):
             gone = self._group(book, line, 0 if ran or self.order == "any" else number)
             gone.low = max(gone.low, line.low)
             gone.ran, gone.may = gone.ran + ran, gone.may + (not ran)
-        elif ran:
-            book.safe_ran += 1
+        else:
+            book.safe_ran, book.safe_may = book.safe_ran + ran, book.safe_may + (not ran)
         self._settle(book, number)
 
     def _group(self, book: CertifiedBook, line: Line, number: int) -> Gone:
@@ -317,7 +317,8 @@ class Certified(Argument):
     def budget_at(self, book: CertifiedBook, value: float) -> float:
         """The believed budget: the least over the sets of trials out that can have run."""
         if self.order == "any":
-            risks = [self.at_risk(line.low, value) for line in self.away(book) if line.designed]
+            away, credit = self.away(book), self.rail.credit_at(value)
+            risks = [self.at_risk(line.low, value) if line.designed else min(0.0, credit) for line in away]
             return self.settled_at(book, value) + float(sum(risks))
         total, lowest = 0.0, math.inf
         for number, adds in self._chain(book, value):

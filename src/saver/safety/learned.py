@@ -179,8 +179,9 @@ class Learned(Certified):
 
         One of which it is open whether it costs counts apart, at its worst.
         """
-        worst = 0.0
         maybe = [(line.low, 1) for line in self.away(book) if line.designed]
+        safe = len(book.out) - len(maybe) + book.safe_may
+        worst = safe * min(0.0, *(self.rail.credit_at(value) for value in self.values(book)))
         for least_worth, count in (*maybe, *((gone.low, gone.may) for gone in book.gone)):
             adds = [least_worth - self.rail.required_at(value) for value in self.values(book)]
             if max(adds) <= 0.0:

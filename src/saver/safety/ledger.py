@@ -75,7 +75,7 @@ class Book:
         baseline_told: trials that were credited as baseline episodes.
         designed_told: the other told trials.
         lost: what abandoned trials may have cost.
-        safe_ran: of the abandoned trials, those that were baseline episodes and ran.
+        safe_ran, safe_may: of the abandoned trials, the baseline episodes that ran, and that may have.
         safe_sum, safe_seen: constraint values of the baseline episodes seen, and how many: where V0 is
             learned.
         out: the tickets of the trials that are out.
@@ -85,6 +85,7 @@ class Book:
     designed_told: int = 0
     lost: float = 0.0
     safe_ran: int = 0
+    safe_may: int = 0
     safe_sum: float = 0.0
     safe_seen: int = 0
     out: dict[int, Any] = field(default_factory=dict)
@@ -198,10 +199,10 @@ class Ledger(ABC):
     def abandon(self, book: Any, number: int, play: Play, ran: bool) -> None:
         """Nothing will be told of a trial, which may have run, or did."""
         ticket = book.out.pop(number)
-        if not ran:
+        if ticket.baseline:
+            book.safe_ran, book.safe_may = book.safe_ran + ran, book.safe_may + (not ran)
+        elif not ran:
             book.lost += ticket.cost
-        elif ticket.baseline:
-            book.safe_ran += 1
         else:
             book.lost += self.floor_value(play) - self.required(book)
 
@@ -237,5 +238,6 @@ class Ledger(ABC):
 
     def settled_at(self, book: Any, value: float) -> float:
         """The part of the trials that are not out."""
-        safe = (book.baseline_told + book.safe_ran) * self.rail.credit_at(value)
+        credit = self.rail.credit_at(value)
+        safe = (book.baseline_told + book.safe_ran) * credit + book.safe_may * min(0.0, credit)
         return float(safe + self.earned(book) - book.designed_told * self.rail.required_at(value) + book.lost)
