@@ -33,7 +33,7 @@ JUDGED = 2 * len(CASES) + sum(MANNERS[case.manner].losses == "random" for case i
 
 def row(case: Case, runs: int) -> list[Any]:
     began = time.perf_counter()
-    unit = case.make().problem.baseline_value
+    unit = case.make().problem.rails[0].unit
     found = counted(case, runs, 0, cores())
     broken, over = (int(np.sum(part < -ROUNDING * unit)) for part in (found.worst, found.least))
     most, ever = max(broken, over), int(found.ever.sum())

@@ -188,7 +188,7 @@ class Learned(Certified):
                 low, runs = low + count * least_worth, runs + count
             else:
                 worst += count * min(0.0, *adds)
-        return self.joint(book, low, runs, 0) + worst
+        return float(self.joint(book, low, runs, 0) + worst)
 
     def joint(self, book: Any, low: float, runs: int, safe: int) -> float:
         """The budget by both sums if `runs` more ran, `safe` of them baseline, the others worth `low`."""

@@ -15,6 +15,7 @@ from saver.engine import simulate
 from saver.engine.runs import VIOLATED, Runs
 from saver.engine.simulate import cores
 from saver.estimate.interval import LEVEL
+from saver.experiments.auditing.guarded import FORMS
 from saver.experiments.auditing.hostile import HOSTILE
 from saver.experiments.auditing.losses import counted
 from saver.experiments.auditing.manners import CASES, EPISODES, Case
@@ -45,6 +46,7 @@ class Size:
     scenarios: dict[str, int]
     hostile: dict[str, int]  # by `kind_of`
     losses: int
+    guarded: dict[str, int]  # worlds of each shape, in each of FORMS
 
 
 AUDITS = {
@@ -55,6 +57,7 @@ AUDITS = {
         {"bandit": 100, "movielens": 40, "tree": 40, "gridworld": 8, "intractable": 100, "lake": 6},
         {"one way": 20, "random": 6, "outcome": 5},
         2,
+        {"bandit": 6, "tree": 2, "graph": 2},
     ),
     "full": Size(
         {"bandit": 120, "tree": 60, "graph": 60},
@@ -71,6 +74,7 @@ AUDITS = {
         },
         {"one way": 400, "random": 120, "outcome": 60},
         500,
+        {"bandit": 40, "tree": 16, "graph": 12},
     ),
 }
 
@@ -84,6 +88,12 @@ def plan_audit(level: str = "quick", seed: int = 0, jobs: int | None = None) -> 
         (Place("random", shape, i, seed), size.runs[shape], size.heavy[shape])
         for shape in SHAPES
         for i in range(size.worlds[shape])
+    ]
+    places += [
+        (Place(form, shape, i, seed), size.runs[shape], size.heavy[shape])
+        for form in FORMS
+        for shape in SHAPES
+        for i in range(size.guarded[shape])
     ]
     for name in HOSTILE:
         place = Place("hostile", name)
@@ -110,8 +120,9 @@ def collectors_for(place: Place, scenario: Scenario) -> tuple[str, ...]:
 def _runs(recipe: Collector, problem: Problem) -> bool:
     if recipe.design != "sepec":
         return True
-    known = recipe.side_information != "none" or problem.rails[0].promise.floor >= 0
-    return problem.mdp.states == 1 and known
+    first = problem.rails[0]
+    known = recipe.side_information != "none" or first.promise.floor >= 0
+    return problem.mdp.states == 1 and known and len(problem.rails) == 1 and first.exact
 
 
 def _world_step(place: Place, runs: int, heavy: int, seed: int, threads: int | None) -> Step:
@@ -186,7 +197,7 @@ def loss_rows(case: Case, runs: int, seed: int, jobs: int | None, tick: Tick) ->
     """The row of one case, its campaigns spread over processes."""
     scenario = case.make()
     found = counted(case, runs, seed, jobs or cores())
-    broken = int(np.sum(found.worst < -VIOLATED * scenario.problem.baseline_value))
+    broken = int(np.sum(found.worst < -VIOLATED * scenario.problem.rails[0].unit))
     bounded = ~np.isnan(found.inside)
     yield (
         case.group, *describe(scenario), case.collector, RECIPES[case.collector].estimate, runs, broken,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from saver.experiments.auditing.asked import COINS, asked, grid, one_outcome, with_constraints, with_rewards
+from saver.experiments.auditing.guarded import WAYS, at_the_edge
 from saver.experiments.auditing.nextstate import NEXT_STATE
 from saver.experiments.auditing.rewards import REWARDS
 from saver.problem import Bernoulli, Bounded, Empirical, Gaussian, Mdp, Scenario, SubGaussian
@@ -176,6 +177,7 @@ HOSTILE: dict[str, Callable[[], Scenario]] = {
     "tiny alpha": partial(find_scenario, "gridworld", alpha=0.02),
     "nothing to spare": partial(find_scenario, "tree", alpha=0.01, delta=0.01),
     **NEXT_STATE,
+    **{f"at the edge, {way}": partial(at_the_edge, way) for way in WAYS},
     "coins near 1": partial(_coins_near_1, 0.05, 1000),
     "coins near 1, alpha .01": partial(_coins_near_1, 0.01, 2000),
     "coins near 0": _coins_near_0,

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from saver.experiments.auditing.asked import COINS, Promise, asked, grid, one_outcome, with_constraints
+from saver.experiments.auditing.guarded import guarded
 from saver.experiments.auditing.hostile import HOSTILE
 from saver.problem import Bernoulli, Gaussian, Law, Mdp, Scenario, SubGaussian
 from saver.scenarios import find_scenario
@@ -79,6 +80,10 @@ WORLDS: dict[str, Callable[[], Scenario]] = {
     "paths": partial(paths, False),
     "coins on paths": partial(paths, True),
     "debts": debts,
+    "noisy bandit, learned": lambda: guarded(noisy_bandit(), "learned", 1),
+    "paths, learned": lambda: guarded(paths(False), "learned", 0),
+    "coins on paths, learned": lambda: guarded(paths(True), "learned", 1),
+    "debts, learned": lambda: guarded(debts(), "learned", 2),
     **ONE_OUTCOME,
     **{name: HOSTILE[name] for name in ("rare disasters", "drawn baseline", "all or nothing", "next state")},
 }
@@ -133,45 +138,67 @@ class Case:
         return dataclasses.replace(made, problem=problem, episodes=EPISODES)
 
 
-CASES = tuple(
-    Case(manner, world, collector, delta)
-    for manner, both, then, collectors, delta in (
-        ("5 % lost at random", "drawn baseline", "paths", ("safe-on-policy", "saver-opt"), HIGH),
-        ("30 % lost at random", "noisy bandit", "coins on paths", ("saver-opt", "saver"), LOW),
-        ("5 % lost, lowest outcomes", "rare disasters", "paths", ("saver", "saver"), HIGH),
-        ("30 % lost, lowest outcomes", "noisy bandit", "drawn baseline", ("saver", "saver"), LOW),
-        ("5 % lost, lowest sums", "noisy bandit", "coins on paths", ("saver", "saver-opt"), HIGH),
-        ("30 % lost, lowest sums", "rare disasters", "noisy bandit", ("saver-opt", "safe-on-policy"), HIGH),
-        ("held back, then 10 % lost", "noisy bandit", "next state", ("saver-opt", "saver"), HIGH),
-        ("cancelled against the sum", "noisy bandit", "paths", ("saver", "saver"), HIGH),
-        ("30 out, best first", "coins on paths", "noisy bandit", ("saver", "saver"), HIGH),
-        ("100 out, best first", "rare disasters", "all or nothing", ("saver-opt", "safe-on-policy"), LOW),
-        ("100 out, in order", "noisy bandit", "drawn baseline", ("saver-opt", "safe-on-policy"), HIGH),
-        ("three stragglers", "noisy bandit", "coins on paths", ("saver", "saver-opt"), LOW),
-        ("half cut off at their best", "debts", "paths", ("saver-opt", "saver"), HIGH),
-        ("30 % lost, declared random", "noisy bandit", "paths", ("saver", "saver"), HIGH),
+CASES = (
+    tuple(
+        Case(manner, world, collector, delta)
+        for manner, both, then, collectors, delta in (
+            ("5 % lost at random", "drawn baseline", "paths", ("safe-on-policy", "saver-opt"), HIGH),
+            ("30 % lost at random", "noisy bandit", "coins on paths", ("saver-opt", "saver"), LOW),
+            ("5 % lost, lowest outcomes", "rare disasters", "paths", ("saver", "saver"), HIGH),
+            ("30 % lost, lowest outcomes", "noisy bandit", "drawn baseline", ("saver", "saver"), LOW),
+            ("5 % lost, lowest sums", "noisy bandit", "coins on paths", ("saver", "saver-opt"), HIGH),
+            (
+                "30 % lost, lowest sums",
+                "rare disasters",
+                "noisy bandit",
+                ("saver-opt", "safe-on-policy"),
+                HIGH,
+            ),
+            ("held back, then 10 % lost", "noisy bandit", "next state", ("saver-opt", "saver"), HIGH),
+            ("cancelled against the sum", "noisy bandit", "paths", ("saver", "saver"), HIGH),
+            ("30 out, best first", "coins on paths", "noisy bandit", ("saver", "saver"), HIGH),
+            ("100 out, best first", "rare disasters", "all or nothing", ("saver-opt", "safe-on-policy"), LOW),
+            ("100 out, in order", "noisy bandit", "drawn baseline", ("saver-opt", "safe-on-policy"), HIGH),
+            ("three stragglers", "noisy bandit", "coins on paths", ("saver", "saver-opt"), LOW),
+            ("half cut off at their best", "debts", "paths", ("saver-opt", "saver"), HIGH),
+            ("30 % lost, declared random", "noisy bandit", "paths", ("saver", "saver"), HIGH),
+        )
+        for world, collector, delta in (
+            (both, collectors[0], LOW),
+            (both, collectors[0], HIGH),
+            (then, collectors[1], delta),
+        )
     )
-    for world, collector, delta in (
-        (both, collectors[0], LOW),
-        (both, collectors[0], HIGH),
-        (then, collectors[1], delta),
+    + tuple(
+        Case(manner, f"one outcome, {world}", collector, HIGH)
+        for manner, world, collector in (
+            ("5 % lost at random", "coins", "saver-opt"),
+            ("30 % lost at random", "steps", "saver"),
+            ("5 % lost, lowest outcomes", "arms", "safe-on-policy"),
+            ("30 % lost, lowest outcomes", "coins", "saver"),
+            ("5 % lost, lowest sums", "arms", "saver-opt"),
+            ("30 % lost, lowest sums", "arms", "safe-on-policy"),
+            ("held back, then 10 % lost", "arms", "saver"),
+            ("cancelled against the sum", "arms", "saver-opt"),
+            ("30 out, best first", "arms", "saver"),
+            ("100 out, best first", "coins", "safe-on-policy"),
+            ("100 out, in order", "steps", "saver"),
+            ("three stragglers", "arms", "saver"),
+            ("half cut off at their best", "steps", "safe-on-policy"),
+            ("30 % lost, declared random", "steps", "saver"),
+        )
     )
-) + tuple(
-    Case(manner, f"one outcome, {world}", collector, HIGH)
-    for manner, world, collector in (
-        ("5 % lost at random", "coins", "saver-opt"),
-        ("30 % lost at random", "steps", "saver"),
-        ("5 % lost, lowest outcomes", "arms", "safe-on-policy"),
-        ("30 % lost, lowest outcomes", "coins", "saver"),
-        ("5 % lost, lowest sums", "arms", "saver-opt"),
-        ("30 % lost, lowest sums", "arms", "safe-on-policy"),
-        ("held back, then 10 % lost", "arms", "saver"),
-        ("cancelled against the sum", "arms", "saver-opt"),
-        ("30 out, best first", "arms", "saver"),
-        ("100 out, best first", "coins", "safe-on-policy"),
-        ("100 out, in order", "steps", "saver"),
-        ("three stragglers", "arms", "saver"),
-        ("half cut off at their best", "steps", "safe-on-policy"),
-        ("30 % lost, declared random", "steps", "saver"),
+    + tuple(
+        Case(manner, f"{world}, learned", collector, HIGH)
+        for manner, world, collector in (
+            ("30 % lost, lowest sums", "noisy bandit", "saver"),
+            ("5 % lost, lowest sums", "coins on paths", "saver-opt"),
+            ("held back, then 10 % lost", "noisy bandit", "saver-opt"),
+            ("cancelled against the sum", "noisy bandit", "saver"),
+            ("100 out, best first", "noisy bandit", "safe-on-policy"),
+            ("100 out, in order", "noisy bandit", "saver"),
+            ("half cut off at their best", "debts", "saver"),
+            ("30 % lost, declared random", "paths", "saver"),
+        )
     )
 )

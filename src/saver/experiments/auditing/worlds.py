@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from saver._types import Floats
+from saver.experiments.auditing.guarded import FORMS, guarded
 from saver.experiments.auditing.hostile import HOSTILE
 from saver.problem import (
     Bernoulli,
@@ -126,7 +127,7 @@ def _baseline(rng: np.random.Generator, mdp: Mdp, mean: Floats, poor: bool) -> F
 
 @dataclass(frozen=True)
 class Place:
-    """A world by name: `family` is scenario, random (then `name` is its shape) or hostile."""
+    """A world by name: `family` is scenario, hostile, random (then `name` is its shape), or one of FORMS."""
 
     family: str
     name: str
@@ -135,8 +136,9 @@ class Place:
 
     def make(self) -> Scenario:
         """The world and what is asked in it."""
-        if self.family == "random":
-            return random_world(self.name, self.number, self.seed)
+        if self.family in ("random", *FORMS):
+            made = random_world(self.name, self.number, self.seed)
+            return made if self.family == "random" else guarded(made, self.family, self.number, self.seed)
         return HOSTILE[self.name]() if self.family == "hostile" else find_scenario(self.name)
 
     @property
@@ -144,11 +146,11 @@ class Place:
         """What it is counted with."""
         if self.family == "scenario":
             return "scenarios"
-        return f"random {self.name}" if self.family == "random" else f"hostile: {self.name}"
+        return f"hostile: {self.name}" if self.family == "hostile" else f"{self.family} {self.name}"
 
 
 def describe(scenario: Scenario, episodes: int | None = None) -> tuple[str, int, str, float, float, int]:
     """What a row of the audit says about its world: name, states, law, alpha, delta, episodes."""
-    problem, law = scenario.problem, type(scenario.world.constraint).__name__
+    problem, law = scenario.problem, ", ".join(type(law).__name__ for law in scenario.laws)
     K = scenario.episodes if episodes is None else episodes
     return scenario.name, problem.mdp.states, law, problem.rails[0].alpha, problem.delta, K
