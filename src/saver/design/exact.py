@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from saver._types import Floats
 from saver.design.closed import dag
 from saver.design.limits import Design, check_variance
-from saver.design.onestate import ROUNDING
+from saver.design.single import ROUNDING
 from saver.design.planner import TOLERANCE, Planner
 from saver.problem import checks
 from saver.problem.mdp import Mdp
