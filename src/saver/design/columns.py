@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from saver._jit import inner, jit
+from saver._jit import inlined, inner, jit
 from saver.design.phases import NEVER, merge
 from saver.design.rows import ROUNDED
 
@@ -23,20 +23,23 @@ def width(guards: int) -> int:
 
 
 @jit
-def walk_columns(model: Any, y: Any, mass: Any, weight: Any, earn: Any, table: Any, earned: Any) -> None:
-    """Fill `table` [rows * A, K] with Q and C_i under y for what each pair earns, `earn` [S * A, K].
+def walk_columns(
+    model: Any, y: Any, mass: Any, weight: Any, earn: Any, scale: Any, table: Any, stake: Any, earned: Any
+) -> None:
+    """Fill `table` [rows * A, K] with Q - V and C_i - W_i under y for what each pair earns, `earn` [S * A, K].
 
-    `earned` [m] takes the constraint values.
+    `stake` [rows, 2] takes V and sum_i scale_i spread of C_i, `earned` [m] the constraint values.
     """
+    stake[:] = 0.0
     for block in range(np.uint64(earn.shape[1]) // FOUR):
         first = FOUR * block
         if len(model.phase) > 1:
-            ahead = walk_phases(model, y, mass, weight, earn, table, first)
+            ahead = walk_phases(model, y, mass, weight, earn, scale, table, stake, first)
         else:
-            ahead = walk_nodes(model, y, earn, table, first)
+            ahead = walk_nodes(model, y, earn, scale, table, stake, first)
         for k in range(FOUR):
             i = first + k
-            if ZERO < i and i <= np.uint64(len(earned)):
+            if ZERO < i <= np.uint64(len(earned)):
                 total = 0.0
                 for s in range(len(model.start)):
                     if model.start[s] > 0.0:
@@ -45,7 +48,7 @@ def walk_columns(model: Any, y: Any, mass: Any, weight: Any, earn: Any, table: A
 
 
 @inner
-def walk_nodes(model: Any, y: Any, earn: Any, table: Any, first: Any) -> Any:
+def walk_nodes(model: Any, y: Any, earn: Any, scale: Any, table: Any, stake: Any, first: Any) -> Any:
     """Four columns, step by step; return their values in each state at the start."""
     A, steps = model.actions, np.uint64(len(model.layer)) - ONE
     ahead, here = np.zeros((len(model.start), 4)), np.zeros((len(model.start), 4))
@@ -55,7 +58,6 @@ def walk_nodes(model: Any, y: Any, earn: Any, table: Any, first: Any) -> Any:
         lead = faded if first > ZERO else 1.0  # prices are not discounted
         for i in range(model.layer[t], model.layer[t + ONE]):
             s = model.state[i]
-            v0, v1, v2, v3 = 0.0, 0.0, 0.0, 0.0
             for a in range(A):
                 j, p = i * A + a, s * A + a
                 q0, q1 = lead * earn[p, first], faded * earn[p, first + ONE]
@@ -69,17 +71,55 @@ def walk_nodes(model: Any, y: Any, earn: Any, table: Any, first: Any) -> Any:
                         q3 += d * ahead[n, THREE]
                 table[j, first], table[j, first + ONE] = q0, q1
                 table[j, first + TWO], table[j, first + THREE] = q2, q3
-                v0 += y[j] * q0
-                v1 += y[j] * q1
-                v2 += y[j] * q2
-                v3 += y[j] * q3
+            v0, v1, v2, v3 = centre(y, table, i, A, scale, stake, first)
             here[s, ZERO], here[s, ONE], here[s, TWO], here[s, THREE] = v0, v1, v2, v3
         ahead, here = here, ahead
     return ahead
 
 
+@inlined
+def centre(y: Any, table: Any, r: Any, A: Any, scale: Any, stake: Any, first: Any) -> Any:
+    """Take the means off four columns of a row, return them, and add to its `stake`."""
+    at = r * A
+    v0, v1, v2, v3 = 0.0, 0.0, 0.0, 0.0
+    low0, low1, low2, low3 = np.inf, np.inf, np.inf, np.inf
+    high0, high1, high2, high3 = -np.inf, -np.inf, -np.inf, -np.inf
+    for j in range(at, at + A):
+        if y[j] > 0.0:
+            q0, q1 = table[j, first], table[j, first + ONE]
+            q2, q3 = table[j, first + TWO], table[j, first + THREE]
+            v0 += y[j] * q0
+            v1 += y[j] * q1
+            v2 += y[j] * q2
+            v3 += y[j] * q3
+            low0, low1, low2, low3 = min(low0, q0), min(low1, q1), min(low2, q2), min(low3, q3)
+            high0, high1, high2, high3 = max(high0, q0), max(high1, q1), max(high2, q2), max(high3, q3)
+    for j in range(at, at + A):
+        table[j, first] -= v0
+        table[j, first + ONE] -= v1
+        table[j, first + TWO] -= v2
+        table[j, first + THREE] -= v3
+    if first == ZERO:
+        stake[r, 0] = v0
+    stake[r, 1] += (
+        scale[first] * spread(low0, high0)
+        + scale[first + ONE] * spread(low1, high1)
+        + scale[first + TWO] * spread(low2, high2)
+        + scale[first + THREE] * spread(low3, high3)
+    )
+    return v0, v1, v2, v3
+
+
+@inlined
+def spread(low: float, high: float) -> float:
+    """high - low, 0 where that is mere rounding."""
+    return high - low if high - low > ROUNDED * (abs(high) + abs(low)) else 0.0
+
+
 @inner
-def walk_phases(model: Any, y: Any, mass: Any, weight: Any, earn: Any, table: Any, first: Any) -> Any:
+def walk_phases(
+    model: Any, y: Any, mass: Any, weight: Any, earn: Any, scale: Any, table: Any, stake: Any, first: Any
+) -> Any:
     """Four columns where one row decides for a phase: see `phases`."""
     A, states = model.actions, len(model.start)
     ahead, here, now = np.zeros((states, 4)), np.zeros((states, 4)), np.zeros((states, 4))
@@ -102,6 +142,7 @@ def walk_phases(model: Any, y: Any, mass: Any, weight: Any, earn: Any, table: An
             ahead, here = here, ahead
         for r in range(model.block[f], model.block[f + ONE]):
             rebuild(model, r, weight[r], earn, faded, H, table, first)
+            centre(y, table, r, A, scale, stake, first)
     return ahead
 
 
@@ -147,65 +188,46 @@ def rebuild(model: Any, r: Any, weight: float, earn: Any, faded: Any, H: Any, ta
 
 
 @jit
-def weigh(
-    y: Any, weight: Any, table: Any, scale: Any, push: Any, unit: Any, drift: Any, slope: Any, A: Any
-) -> None:
-    """From Q and C_i to advantages, as `rows.advantages` does for one guardrail:
+def weigh(y: Any, weight: Any, table: Any, stake: Any, push: Any, moves: Any, A: Any) -> None:
+    """The advantages in the prices, (Q - V) / unit, unit = max(V, sum_i scale_i spread of C_i) in each row.
 
-    unit = max(V, sum_i scale_i spread of C_i) in each row, (Q - V) / unit goes into `push` and C_i - W_i stays
-    in `table`. `drift` [m] and `slope` [m, m] take how V_i moves in the step of `tilt`, to first order: by the
-    gains, and per unit of each multiplier.
+    As `rows.advantages` does for one guardrail. `stake[:, 0]` takes 1 / unit. `moves` [m, K] takes how V_i
+    moves in the step of `tilt`, to first order: column 0 by the gains, column k + 1 per unit of multiplier k.
     """
-    m = len(scale)
-    W = np.zeros(m)
-    drift[:] = 0.0
-    slope[:] = 0.0
+    m = np.uint64(len(moves))
+    moves[:] = 0.0
     for r in range(np.uint64(len(weight))):
-        at, V, stake = r * A, 0.0, 0.0
-        for a in range(A):
-            V += y[at + a] * table[at + a, 0]
+        unit = max(stake[r, 0], stake[r, 1])
+        unit = 1.0 / unit if unit > 0.0 else 0.0
+        stake[r, 0] = unit
+        half = 0.5 * weight[r] * unit
+        for j in range(r * A, r * A + A):
+            push[j] = table[j, 0] * unit
         for i in range(m):
-            W[i], spread = spread_of(y, table, at, A, i + 1)
-            stake += scale[i] * spread
-        stake = max(V, stake)
-        unit[r] = 1.0 / stake if stake > 0.0 else 0.0
-        half = 0.5 * weight[r] * unit[r]
-        for a in range(A):
-            j = at + a
-            q, share = table[j, 0] - V, half * y[j]
-            push[j] = q * unit[r]
-            for i in range(m):
-                c = table[j, i + 1] - W[i]
-                table[j, i + 1] = c
-                drift[i] += share * c * q
-                for k in range(i + 1):
-                    slope[i, k] += share * c * table[j, k + 1]
-    for i in range(m):
-        for k in range(i):
-            slope[k, i] = slope[i, k]
-
-
-@inner
-def spread_of(y: Any, table: Any, at: Any, A: Any, i: int) -> Any:
-    """The mean of column i in a row, and the spread of its entries, 0 where that is mere rounding."""
-    W, low, high = 0.0, np.inf, -np.inf
-    for a in range(A):
-        if y[at + a] > 0.0:
-            c = table[at + a, i]
-            W += y[at + a] * c
-            low, high = min(low, c), max(high, c)
-    return W, high - low if high - low > ROUNDED * (abs(high) + abs(low)) else 0.0
+            for block in range(np.uint64(table.shape[1]) // FOUR):
+                first = FOUR * block
+                u0, u1, u2, u3 = 0.0, 0.0, 0.0, 0.0
+                for j in range(r * A, r * A + A):
+                    share = y[j] * table[j, i + ONE]
+                    u0 += share * table[j, first]
+                    u1 += share * table[j, first + ONE]
+                    u2 += share * table[j, first + TWO]
+                    u3 += share * table[j, first + THREE]
+                moves[i, first] += half * u0
+                moves[i, first + ONE] += half * u1
+                moves[i, first + TWO] += half * u2
+                moves[i, first + THREE] += half * u3
 
 
 @jit
-def combine(table: Any, unit: Any, multipliers: Any, pull: Any, A: Any) -> None:
+def combine(table: Any, stake: Any, multipliers: Any, pull: Any, A: Any) -> None:
     """pull = sum_i multiplier_i (C_i - W_i) / unit."""
-    for r in range(np.uint64(len(unit))):
+    for r in range(np.uint64(len(stake))):
         for j in range(r * A, r * A + A):
             total = 0.0
             for i in range(len(multipliers)):
                 total += multipliers[i] * table[j, i + 1]
-            pull[j] = total * unit[r]
+            pull[j] = total * stake[r, 0]
 
 
 @jit

@@ -17,7 +17,9 @@ from saver._jit import inner, jit
 from saver.design.single import one_state
 
 STEPS = 80
-CLOSED = 1e-14  # of the objective: a complementarity that is rounding
+CLOSED = 1e-13  # of the objective: all complementarities together, where they are rounding
+SETTLED = 1e-11  # of nu: an error of the prices that is
+SLOWEST = 0.3  # by which complementarity falls while prices are wrong
 INSIDE = 0.995  # of the way to the boundary
 NEARLY = 1e-13  # of the size of a constraint: holds but for rounding
 RIDGE = 1e-14  # of the diagonal: equal guardrails
@@ -74,12 +76,13 @@ def newton(cost: Any, M: Any, required: Any) -> Any:
     z, nu = 1.0 / b, np.sum(cost / b)
     db, dz, ds, dlam = np.empty(A), np.empty(A), np.empty(m), np.empty(m)
     for _ in range(STEPS):
-        mu = (np.sum(z * b) + np.sum(lam * s)) / (A + m)
-        if mu <= CLOSED * np.sum(cost / b):
+        mu, floor = (np.sum(z * b) + np.sum(lam * s)) / (A + m), CLOSED * np.sum(cost / b) / (A + m)
+        off = residual(cost, M, b, lam, z, nu)
+        if mu <= 2.0 * floor and off <= SETTLED:
             break
         dnu = step(cost, M, required, b, s, lam, z, nu, 0.0, db, dz, ds, dlam)
-        sigma = (1.0 - reach(b, db, z, dz, s, ds, lam, dlam)) ** 3
-        dnu = step(cost, M, required, b, s, lam, z, nu, max(sigma, 1e-4) * mu, db, dz, ds, dlam)
+        sigma = max((1.0 - reach(b, db, z, dz, s, ds, lam, dlam)) ** 3, min(off, SLOWEST))
+        dnu = step(cost, M, required, b, s, lam, z, nu, max(sigma * mu, floor), db, dz, ds, dlam)
         alpha = min(1.0, INSIDE * reach(b, db, z, dz, s, ds, lam, dlam))
         b += alpha * db
         z += alpha * dz
@@ -136,6 +139,18 @@ def step(
 
 
 @inner
+def residual(cost: Any, M: Any, b: Any, lam: Any, z: Any, nu: float) -> float:
+    """How far the prices are from what the multipliers say, over nu."""
+    worst = 0.0
+    for a in range(len(b)):
+        off = nu - z[a] - cost[a] / (b[a] * b[a])
+        for i in range(len(lam)):
+            off -= lam[i] * M[i, a]
+        worst = max(worst, abs(off))
+    return worst / abs(nu)
+
+
+@inner
 def solve(system: Any, side: Any) -> None:
     """Solve for `side` in place, by the root of a positive matrix of which the lower half is given."""
     m = len(side)
@@ -159,7 +174,7 @@ def solve(system: Any, side: Any) -> None:
 
 @inner
 def reach(b: Any, db: Any, z: Any, dz: Any, s: Any, ds: Any, lam: Any, dlam: Any) -> float:
-    """The longest step, at most 1 / INSIDE, that keeps all of them positive."""
+    """The longest step up to 1 that keeps all of them from falling below 0."""
     longest = 1.0
     for a in range(len(b)):
         if db[a] < 0.0:

@@ -60,7 +60,8 @@ class Search(NamedTuple):
     guards: Floats  # [rows below, m]
     earn: Floats  # [S * A, columns], prices and constraints as a table, if there are several guardrails
     table: Floats  # [rows * A, columns], the advantages in each of them
-    unit: Floats  # [rows]
+    stake: Floats  # [rows, 2], their units
+    moves: Floats  # [m, columns], how constraint values move
     mixed: Floats  # [S * A], constraints times their multipliers
 
     @classmethod
@@ -77,8 +78,9 @@ class Search(NamedTuple):
         if guards > 1:
             earn[:, 1 : guards + 1] = c.T
         held = np.zeros((GUARDS, guards))
-        parts = mass, weight, N, g, average, certificate, numbers, held, earn, table, np.zeros(len(weight))
-        return cls(*rows, *parts, mixed)
+        stake, moves = np.zeros((len(weight), 2)), np.zeros((guards, columns))
+        visited = mass, weight, N, g, average, certificate
+        return cls(*rows, *visited, numbers, held, earn, table, stake, moves, mixed)
 
 
 (
@@ -164,7 +166,7 @@ def move(model: Any, search: Any) -> None:
     if guards.shape[1] == 1:
         multiplier = guards[MULTIPLIER, 0]
     else:
-        combine(search.table, search.unit, guards[MULTIPLIER], search.pull, model.actions)
+        combine(search.table, search.stake, guards[MULTIPLIER], search.pull, model.actions)
     if tilt(search.y, search.b, search.push, search.pull, search.weight, multiplier, n[STEP], model.actions):
         n[MOMENTUM] = 1.0
     for i in range(guards.shape[1]):
@@ -201,18 +203,19 @@ def measure(model: Any, search: Any, asked: Any) -> None:
 @inner
 def measure_several(model: Any, search: Any, asked: Any) -> None:
     """The advantages of y in the prices and all constraints, and the multipliers of its step."""
-    guards, m = search.guards, search.guards.shape[1]
-    missing, slope = np.empty(m), np.empty((m, m))
+    guards, moves, m = search.guards, search.moves, search.guards.shape[1]
+    missing, scale = np.empty(m), np.zeros(moves.shape[1])
+    scale[1 : m + 1] = guards[SCALE]
     for p in range(len(search.g)):
         search.earn[p, 0] = search.g[p]
-    walk_columns(model, search.y, search.mass, search.weight, search.earn, search.table, guards[EARNED])
-    weigh(
-        search.y, search.weight, search.table, guards[SCALE], search.push, search.unit, missing, slope,
-        model.actions,
+    walk_columns(
+        model, search.y, search.mass, search.weight, search.earn, scale, search.table, search.stake,
+        guards[EARNED],
     )  # fmt: skip
+    weigh(search.y, search.weight, search.table, search.stake, search.push, moves, model.actions)
     for i in range(m):
-        missing[i] = (asked.aim[i] - guards[EARNED, i]) / search.numbers[STEP] - missing[i]
-    multipliers_for(missing, slope, guards[MULTIPLIER])
+        missing[i] = (asked.aim[i] - guards[EARNED, i]) / search.numbers[STEP] - moves[i, 0]
+    multipliers_for(missing, moves[:, 1 : m + 1], guards[MULTIPLIER])
 
 
 @inner
