@@ -6,7 +6,7 @@ from scipy.optimize import linprog
 
 
 def smallest_limit(mdp, w, mean=None, required=None):
-    """The smallest sum w / N; under the constraint mean [S, A] or all of [m, S, A], required a number or [m]."""
+    """The smallest sum w / N; for mean [S, A] or [m, S, A] with V_i >= required, a number or [m]."""
     S, A, L = mdp.states, mdp.actions, mdp.horizon
     onward = mdp.flow.toarray()
     out = np.kron(np.eye(S), np.ones((1, A)))
@@ -19,10 +19,11 @@ def smallest_limit(mdp, w, mean=None, required=None):
         earned = sum(mdp.discount**t * (means @ x[t]) for t in range(L))
         rules.append(earned >= np.ravel(required))
     used = w.ravel() > 0
-    cost = cp.sum(cp.multiply(w.ravel()[used], cp.inv_pos(sum(x)[used])))
+    unit = w.max()
+    cost = cp.sum(cp.multiply(w.ravel()[used] / unit, cp.inv_pos(sum(x)[used])))
     program = cp.Problem(cp.Minimize(cost), rules)
     program.solve(solver=cp.CLARABEL)
-    return float(program.value)
+    return float(unit * program.value)
 
 
 def best_balance(mdp, means, required, scales):

@@ -23,7 +23,7 @@ FLAT = 1e-9  # the span of a constraint that does not depend on the behaviour, o
 
 
 def constraints(mdp: Mdp, mean: ArrayLike | None, required: Any, name: str) -> tuple[Floats, Floats]:
-    """Means [m, S, A] and what each requires [m]; a mean [S, A] is one guardrail, None is one that is free."""
+    """Means [m, S, A] and what they require [m]; a mean [S, A] is one guardrail, None one that is met."""
     shape = (mdp.states, mdp.actions)
     if mean is None:
         return np.zeros((1, *shape)), np.array([-1.0])

@@ -71,20 +71,17 @@ def refuse(found: Balance, required: Floats, scales: Floats, names: Sequence[str
     """Raise `Infeasible` if the bound says that the guardrails cannot be met together."""
     if found.bound >= -ROUNDED * float(np.sum(found.y * np.abs(required) / scales)):
         return
-    labels = names if names is not None else range(len(required))
+    labels = [repr(i) for i in range(len(required))] if names is None else [repr(name) for name in names]
+    clash = [int(i) for i in np.flatnonzero(found.y > NEEDED)]
     told = [
-        f"guardrail {labels[i]!r} requires {required[i]:g} and has {found.values[i]:g}"
-        for i in np.flatnonzero(found.y > NEEDED)
+        f"{labels[i]} requires {required[i]:g}, the best attainable point has {found.values[i]:g}"
+        for i in clash
     ]
-    together = "together: at the best attainable point " if len(told) > 1 else "at all: at best "
+    if len(clash) == 1:
+        who = f"guardrail {labels[clash[0]]}"
+    else:
+        first = ", ".join(labels[i] for i in clash[:-1])
+        who = f"guardrails {first} and {labels[clash[-1]]} together"
     raise Infeasible(
-        f"no behaviour meets {_listed([labels[i] for i in np.flatnonzero(found.y > NEEDED)])} {together}"
-        f"{', '.join(told)}; require less of them, or correct their constraint means"
+        f"no behaviour meets {who}: {', '.join(told)}; require less, or correct the constraint means"
     )
-
-
-def _listed(labels: Sequence[object]) -> str:
-    """'a', 'a and b', 'a, b and c'."""
-    words = [repr(label) for label in labels]
-    noun = "guardrails" if len(words) > 1 else "guardrail"
-    return f"{noun} {', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else f"{noun} {words[0]}"

@@ -26,7 +26,7 @@ def width(guards: int) -> int:
 def walk_columns(
     model: Any, y: Any, mass: Any, weight: Any, earn: Any, scale: Any, table: Any, stake: Any, earned: Any
 ) -> None:
-    """Fill `table` [rows * A, K] with Q - V and C_i - W_i under y for what each pair earns, `earn` [S * A, K].
+    """Fill `table` [rows * A, K] with Q - V and C_i - W_i under y, for what pairs earn, `earn` [S * A, K].
 
     `stake` [rows, 2] takes V and sum_i scale_i spread of C_i, `earned` [m] the constraint values.
     """

@@ -10,7 +10,7 @@ from saver._jit import inner, jit
 
 LARGEST_MULTIPLIER = 1e30  # where only the safest behaviour will do
 RIDGE = 1e-3  # of the diagonal, around the multipliers of the last step
-SWEEPS = 30
+SWEEPS = 300  # most steps settle in a few
 SETTLED = 1e-6  # a change that is too small to matter, of the largest
 
 

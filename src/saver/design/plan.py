@@ -17,7 +17,7 @@ HUGE, DETERS = 1e5, 10.0  # penalties, over the range of all means that matter
 
 
 class Asked(NamedTuple):
-    """One program: the objective, m guardrails, and the flow, the visits and the values of a safe behaviour."""
+    """One program: the objective, m guardrails, and a safe behaviour's flow, visits and values."""
 
     w: Floats  # [S, A]
     means: Floats  # [m, S, A]
@@ -107,7 +107,7 @@ class Warm(NamedTuple):
     multipliers: Floats  # [m]
 
     def flat(self) -> Floats:
-        """One vector, to be stored; where there are several multipliers it ends with their number, negated."""
+        """One vector, to be stored; if there are several multipliers it ends with their number, negated."""
         count = len(self.multipliers)
         return np.concatenate([*map(np.ravel, self), [-count] if count > 1 else []])
 

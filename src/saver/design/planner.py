@@ -15,12 +15,13 @@ from saver._types import Floats
 from saver.design import passes, solver
 from saver.design.asking import constraints, pose, spans
 from saver.design.balance import Balance, balanced
+from saver.design.carrying import carry
 from saver.design.interior import several
 from saver.design.limits import limit_of
 from saver.design.multipliers import LARGEST_MULTIPLIER
-from saver.design.single import ROUNDING, one_state
 from saver.design.plan import Asked, Plan, Warm
-from saver.design.solver import Program, Rules, Search
+from saver.design.search import BOUND, GOING, HELD, ITERATION, MULTIPLIER, SLACK, WORK, Program, Rules, Search
+from saver.design.single import ROUNDING, one_state
 from saver.design.unrolled import Unrolled
 from saver.design.walk import Walk
 from saver.errors import InvalidProblem
@@ -179,7 +180,7 @@ class Planner:
         return plan
 
     def _closed(self, asked: Asked) -> Plan:
-        """One decision: the closed form, or a few steps of Newton, certified by the prices of its solution."""
+        """One decision: the closed form or a few Newton steps, certified by the prices of its solution."""
         allowed = self.mdp.available[self.only_state]
         b = np.zeros((1, self.mdp.actions))
         root, means = np.sqrt(asked.w[self.only_state, allowed]), asked.means[:, self.only_state, allowed]
@@ -233,16 +234,16 @@ class Planner:
         c, visits = asked.steer.reshape(len(aim), -1), asked.safest_visits.ravel()
         program = Program(asked.w.ravel() / unit, c, asked.required, aim, visits, asked.safest_values)
         search = Search.of(model, b, c)
-        self._carry(model, search, asked, unit)
+        carry(self.walk, model, search, asked, self.warm, unit)
         pause = max(1, int(PAUSE / model.work))
         if deadline < math.inf:
             pause = min(max(1, int(SHORT_PAUSE / model.work)), LONGEST_PAUSE)
-        while solver.descend(model, search, program, rules.pausing(pause)) == solver.GOING:
+        while solver.descend(model, search, program, rules.pausing(pause)) == GOING:
             if time.monotonic() > deadline:
                 break
         n, guards = search.numbers, search.guards
-        certified = unit * n[solver.BOUND] / n[solver.SLACK] if n[solver.BOUND] > 0 else 0.0
-        held = certified * guards[solver.HELD]
+        certified = unit * n[BOUND] / n[SLACK] if n[BOUND] > 0 else 0.0
+        held = certified * guards[HELD]
         kept = search.kept.reshape(b.shape)
         if asked.steer is not asked.means:  # what has a huge penalty and is hardly taken is not taken
             penalised = np.any(asked.steer > asked.means, axis=0)[model.row_state]
@@ -251,50 +252,16 @@ class Planner:
         found = Plan(
             kept,
             0.0,
-            float(unit * n[solver.BOUND]),
-            held if certified else unit * guards[solver.MULTIPLIER],
-            iterations=int(n[solver.ITERATION]),
-            work=float(n[solver.WORK]),
+            float(unit * n[BOUND]),
+            held if certified else unit * guards[MULTIPLIER],
+            iterations=int(n[ITERATION]),
+            work=float(n[WORK]),
         )
         plan = self._feasible(model, asked, found)
         prices = certified * search.certificate.reshape(asked.w.shape)
         mean = asked.steer[0] if len(held) == 1 else np.tensordot(held, asked.steer, 1)
         self.warm = Warm(plan.behaviour, prices, mean, held)
         return plan
-
-    def _carry(self, model: Unrolled, search: Search, asked: Asked, unit: float) -> None:
-        """Give a search its scale of safety and the certificate of the last solve, moved to the new means:
-
-        g' = max(g + sum m_i d (c_i old - c_i new), 0), d = discounted visits over visits, leaves
-        g . N + sum m_i V_i what it was for behaviours like the last one.
-        """
-        n, guards, warm, m = search.numbers, search.guards, self.warm, len(asked.required)
-        held = np.zeros(m)
-        if warm is not None:
-            if m > 1 and len(warm.multipliers) == m:
-                held = warm.multipliers
-                change = warm.mean - np.tensordot(held, asked.steer, 1)
-            elif len(warm.multipliers) == m:
-                held = warm.multipliers
-                change = held[0] * (warm.mean - asked.steer[0])
-            else:  # the guardrails are others than before
-                mixed = warm.mean if len(warm.multipliers) > 1 else warm.multipliers[0] * warm.mean
-                change = mixed + 0.0
-            if self.mdp.discount < 1 and np.any(change):
-                change *= self.walk.fading(model, search.b)
-            search.certificate[:] = np.maximum(warm.prices + change, 0.0).ravel() / unit
-            guards[solver.HELD], n[solver.SLACK] = held / unit, 1.0
-        if np.any(held > 0):
-            guards[solver.SCALE] = held / unit
-            return
-        if m == 1:
-            span = asked.safest_values + self.walk.best(np.zeros(asked.w.size), -asked.steer[0], 1.0)
-        else:
-            span = spans(self.walk, asked.steer, asked.required)
-        if np.any(span > 0):
-            N = self.walk.follow(search.b.reshape(-1, self.mdp.actions), asked.steer)[1]
-            at_stake = passes.objective(asked.w.ravel(), N.ravel(), N.ravel(), 0.0)
-            guards[solver.SCALE] = at_stake / unit / np.where(span > 0, span, np.inf)
 
     def _feasible(self, model: Unrolled, asked: Asked, found: Plan) -> Plan:
         """The plan made safe, with its limit."""

@@ -8,133 +8,54 @@ For any prices g >= 0 and any multipliers m_i >= 0, by Cauchy and Schwarz, every
 
     f >= (sum sqrt(w g))^2 / D,   D = max over all flows of (g . N + sum m_i V_i) - sum m_i required_i.
 
-The prices w / N^2 of the optimum and its multipliers attain it. A pair (g, m) stays a certificate for whatever
-w, c and required become, so the best one is kept and carried from solve to solve.
+The prices w / N^2 of the optimum and its multipliers attain it. A pair (g, m) stays a certificate for
+whatever w, c and required become, so the best one is kept and carried from solve to solve.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from saver._jit import inner, jit
-from saver._types import Floats
-from saver.design.columns import combine, mixture, walk_columns, weigh, width
+from saver.design.columns import combine, mixture, walk_columns, weigh
 from saver.design.multipliers import multiplier_for, multipliers_for
-from saver.design.single import ROUNDING
 from saver.design.passes import backward, best, forward, objective, prices, roots
 from saver.design.rows import tilt
-from saver.design.unrolled import Unrolled
+from saver.design.search import (
+    BEST,
+    BEST_AT,
+    BETA,
+    BOUND,
+    DONE,
+    EARNED,
+    GOING,
+    HELD,
+    ITERATION,
+    LAST,
+    LIMIT,
+    MEAN_MULTIPLIER,
+    MOMENTUM,
+    MULTIPLIER,
+    SCALE,
+    SLACK,
+    STEP,
+    WORK,
+)
+from saver.design.single import ROUNDING
 
 LOOK, EARLY = 10, 3  # iterations between two looks, and one look before the first of them
+NEAR = 10.0  # a limit so many times `settle` above the smallest may still fall below it
 FADE = 0.9  # of the scale on which safety is at stake, from one iteration to the next
-
-
-class Program(NamedTuple):
-    """One program: the objective, m guardrails, and the visits and the values of a feasible behaviour."""
-
-    w: Floats  # [S * A]
-    c: Floats  # [m, S * A]
-    required: Floats  # [m]
-    aim: Floats  # [m], required, less what is mere rounding: what steps steer for
-    safest: Floats  # [S * A]
-    safest_values: Floats  # [m]
-
-
-class Search(NamedTuple):
-    """What one call of `descend` hands to the next; `numbers` and `guards` hold what is listed below."""
-
-    b: Floats  # [rows * A], the last plain step
-    y: Floats  # the extrapolated point
-    push: Floats  # its advantages in the prices; between steps the growth of b
-    pull: Floats  # its advantages in the constraint; in all, times their multipliers, if there are several
-    kept: Floats  # the y of the smallest limit
-    mass: Floats  # [nodes]
-    weight: Floats  # [rows]
-    N: Floats  # [S * A]
-    g: Floats  # prices of y
-    average: Floats  # prices, averaged over iterations
-    certificate: Floats  # prices of the largest bound
-    numbers: Floats
-    guards: Floats  # [rows below, m]
-    earn: Floats  # [S * A, columns], prices and constraints as a table, if there are several guardrails
-    table: Floats  # [rows * A, columns], the advantages in each of them
-    stake: Floats  # [rows, 2], their units
-    moves: Floats  # [m, columns], how constraint values move
-    mixed: Floats  # [S * A], constraints times their multipliers
-
-    @classmethod
-    def of(cls, model: Unrolled, b: Floats, c: Floats) -> Search:
-        """A search that starts at b, under the constraints c [m, S * A]."""
-        numbers = np.zeros(NUMBERS)
-        numbers[[MOMENTUM, STEP]], numbers[[LIMIT, LAST, BEST]] = 1.0, np.inf
-        b, mass, weight = b.ravel(), np.zeros(len(model.state)), np.zeros(len(model.row_state))
-        rows = b.copy(), b.copy(), np.ones(b.size), np.zeros(b.size), b.copy()
-        guards, pairs = c.shape
-        columns = width(guards) if guards > 1 else 0
-        g, average, certificate, N, mixed = (np.zeros(pairs) for _ in range(5))
-        earn, table = np.zeros((pairs, columns)), np.zeros((b.size, columns))
-        if guards > 1:
-            earn[:, 1 : guards + 1] = c.T
-        held = np.zeros((GUARDS, guards))
-        stake, moves = np.zeros((len(weight), 2)), np.zeros((guards, columns))
-        visited = mass, weight, N, g, average, certificate
-        return cls(*rows, *visited, numbers, held, earn, table, stake, moves, mixed)
-
-
-(
-    ITERATION,  # how many there were; the next two are of the step to come
-    MOMENTUM,
-    BETA,
-    STEP,
-    LAST,  # the limit at the last look
-    LIMIT,  # the smallest limit
-    BOUND,  # the largest bound, and with its certificate
-    SLACK,  # its D
-    BEST,  # gap that counted as progress, and
-    BEST_AT,  # when
-    WORK,  # flow updates
-    NUMBERS,
-) = range(12)
-(
-    SCALE,  # the multipliers by which safety at stake is measured
-    MULTIPLIER,  # of y
-    MEAN_MULTIPLIER,  # averaged like the prices
-    EARNED,  # V_i of y
-    HELD,  # the multipliers of the largest bound
-    GUARDS,
-) = range(6)
-
-GOING, DONE = 0, 1
-
-
-class Rules(NamedTuple):
-    """When to stop."""
-
-    tolerance: float  # a relative gap
-    settle: float  # an improvement of the limit from look to look
-    iterations: int
-    least: int  # iterations before anything else ends it
-    work: float  # flow updates
-    stall: int  # iterations in which the gap does not shrink by a hundredth
-    pause: int  # iterations after which to hand back, to be called again
-
-    def left(self, iterations: int, work: float, stall: int) -> Rules:
-        """What is left of the effort after so much of it."""
-        return self._replace(iterations=self.iterations - iterations, work=self.work - work, stall=stall)
-
-    def pausing(self, pause: int) -> Rules:
-        """The same with another pause."""
-        return self._replace(pause=pause)
 
 
 @jit
 def descend(model: Any, search: Any, asked: Any, rules: Any) -> Any:
     """Improve `search` until it is DONE by the rules, or is still GOING at a pause.
 
-    Accelerated multiplicative steps whose multipliers are chosen so that, to first order, the constraints hold
-    after the step. The share of the safest behaviour that makes y feasible gives a limit at any time.
+    Accelerated multiplicative steps whose multipliers are chosen so that, to first order, the constraints
+    hold after the step. The share of the safest behaviour that makes y feasible gives a limit at any time.
     """
     n = search.numbers
     began = n[ITERATION]
@@ -152,6 +73,8 @@ def descend(model: Any, search: Any, asked: Any, rules: Any) -> Any:
             if gap < 0.99 * n[BEST]:
                 n[BEST], n[BEST_AT] = gap, k
             settled = before - n[LIMIT] < rules.settle * n[LIMIT]
+            if search.guards.shape[1] > 1:  # y may still be far from safe, and its limit say nothing
+                settled = settled and n[LAST] <= (1.0 + NEAR * rules.settle) * n[LIMIT]
             stalled = k - n[BEST_AT] > rules.stall
             if spent or (enough and (settled or stalled or gap <= rules.tolerance)):
                 return DONE
