@@ -115,8 +115,8 @@ def true_gap(planner: Planner, conic: Conic, w: Floats, mean: Floats, required: 
     if found is None:
         return float("inf")
     asked = planner._asked(w, mean, required)
-    multiplier = found[1] * w.max()
-    given = Plan(found[0], 0.0, planner.bound(found[0], asked, multiplier), multiplier)
+    multipliers = np.array([found[1] * w.max()])
+    given = Plan(found[0], 0.0, planner.bound(found[0], asked, multipliers), multipliers)
     return planner._feasible(planner.walk.steps, asked, given).gap
 
 

@@ -204,7 +204,7 @@ def test_a_carried_certificate_proves_most_of_the_limit_at_once():
         given_.warm = warm.warm
         carried = given_.solve(*after, required, iterations=0).bound
         bare = Planner(mdp)
-        bare.warm = Warm(behaviour, np.zeros(w.shape), mean, 0.0)
+        bare.warm = Warm(behaviour, np.zeros(w.shape), mean, np.zeros(1))
         anew = bare.solve(*after, required, iterations=0).bound
         assert 0.93 * best < carried <= best
         assert carried > anew

@@ -1,5 +1,6 @@
 """Behaviour designs: how often to visit each (state, action)."""
 
+from saver.design.balance import Balance
 from saver.design.closed import dag, is_tree, tree
 from saver.design.exact import ExactDesign, coverage, exact
 from saver.design.limits import Design, limit
@@ -7,6 +8,7 @@ from saver.design.plan import Plan, Warm
 from saver.design.planner import Planner
 
 __all__ = [
+    "Balance",
     "Design",
     "ExactDesign",
     "Plan",

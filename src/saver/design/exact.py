@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
@@ -18,8 +19,8 @@ from numpy.typing import ArrayLike
 from saver._types import Floats
 from saver.design.closed import dag
 from saver.design.limits import Design, check_variance
-from saver.design.onestate import ROUNDING
 from saver.design.planner import TOLERANCE, Planner
+from saver.design.single import ROUNDING
 from saver.problem import checks
 from saver.problem.mdp import Mdp
 from saver.problem.statement import Problem
@@ -73,19 +74,36 @@ def exact_pair(
     seconds: float = 60.0,
 ) -> tuple[ExactDesign, ExactDesign]:
     """The unconstrained optimum and the safe one, from one pair of solves: see `exact`."""
-    began = time.monotonic()
     checks.kind("problem", problem, Problem)
+    if constraint_mean is not None:
+        shape = (problem.mdp.states, problem.mdp.actions)
+        constraint_mean = checks.shaped("constraint_mean", constraint_mean, shape)
+    return _pair(problem, variance, constraint_mean, problem.required, tolerance=tolerance, seconds=seconds)
+
+
+def _pair(
+    problem: Problem,
+    variance: ArrayLike,
+    means: Floats | None,
+    required: float | Floats,
+    *,
+    tolerance: float,
+    seconds: float,
+    names: Sequence[str] | None = None,
+) -> tuple[ExactDesign, ExactDesign]:
+    """`exact_pair` for constraint means [S, A] and a number, or [m, S, A] and `required` [m]."""
+    began = time.monotonic()
     seconds = checks.between("seconds", seconds, 0.0, math.inf, closed=(True, False))
     mdp, planner = problem.mdp, Planner(problem.mdp)
     asked, variance = problem.question, check_variance(mdp, variance)
     w = asked.size**2 * variance
     hint = dag(mdp, asked.reference, asked.factor * variance, time_indexed=True).policy
     free = plan = planner.solve(w, hint=hint, tolerance=tolerance, seconds=seconds / 2)
-    if constraint_mean is not None:
-        mean = checks.shaped("constraint_mean", constraint_mean, (mdp.states, mdp.actions))
-        if not planner.is_safe(free, mean, problem.required):
-            left = max(0.0, seconds - (time.monotonic() - began))
-            plan = planner.solve(w, mean, problem.required, tolerance=tolerance, seconds=left)
+    if means is not None and not planner.is_safe(free, means, required):
+        left = max(0.0, seconds - (time.monotonic() - began))
+        plan = planner.solve(
+            w, means, required, anchor=problem.baseline, names=names, tolerance=tolerance, seconds=left
+        )
     price = max(1.0, plan.limit / free.limit) if free.limit > 0 else 1.0  # below 1 only if `free` was stopped
     equal = price <= (1.0 + plan.gap) * (1.0 + free.gap) * (1.0 + ROUNDING)
     if equal and max(plan.gap, free.gap) <= SMALL_GAP:

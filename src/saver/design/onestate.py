@@ -1,9 +1,4 @@
-"""The exact safe design where there is one decision: a closed form up to one root.
-
-minimise sum w_a^2 / b_a over distributions b with b . mean >= required. With multipliers nu and lambda the
-solution is b_a = w_a / sqrt(nu - lambda mean_a) where w_a > 0. If those actions cannot reach the bound,
-nu = lambda max(mean) and the rest of the mass goes to actions of weight 0 that attain the maximum.
-"""
+"""The exact safe design at the only decision of a model, for the compiled engine and the reference."""
 
 from __future__ import annotations
 
@@ -12,17 +7,31 @@ from typing import Any
 import numpy as np
 
 from saver._jit import jit
+from saver.design.game import game
+from saver.design.interior import several
+from saver.design.single import ROUNDING, one_state
 
-HALVINGS = 90  # of an interval of 680 in the logarithm: beyond the last digit
-ROUNDING = 4 * float(np.finfo(float).eps)  # of the numbers whose difference the constraint is
+ROOM = 1e-7  # below the best balance, of the spans, that makes room to search in
 
 
 @jit
-def one_decision(w: Any, mean: Any, allowed: Any, required: float) -> Any:
+def one_decision(w: Any, mean: Any, allowed: Any, required: Any) -> Any:
     """The design [A] for costs w = c^2 variance at the only decision, rounded to the safe side.
 
-    Even over the allowed actions if nothing costs; as close to `required` as can be if it is out of reach.
+    One guardrail is a mean [A] and a number, m of them are means [m, A] and `required` [m]. Even over the
+    allowed actions if nothing costs; as close to `required` as can be if it is out of reach.
     """
+    if mean.ndim == 1:
+        return under_one(w, mean, allowed, required)
+    else:  # noqa: RET505 - only one of the two is compiled
+        if mean.shape[0] == 1:
+            return under_one(w, mean[0], allowed, required[0])
+        return under_several(w, mean, allowed, required)
+
+
+@jit
+def under_one(w: Any, mean: Any, allowed: Any, required: float) -> Any:
+    """`one_decision` for one guardrail, mean [A]."""
     n, top, safest, costly = 0, -np.inf, 0, False
     costs, means, at = np.empty(len(w)), np.empty(len(w)), np.empty(len(w), dtype=np.int64)
     for a in range(len(w)):
@@ -49,51 +58,62 @@ def one_decision(w: Any, mean: Any, allowed: Any, required: float) -> Any:
 
 
 @jit
-def one_state(w: Any, mean: Any, required: float) -> Any:
-    """b and lambda for weights w >= 0, not all 0, and a bound that is attainable."""
-    b = w / np.sum(w)
-    if np.sum(b * mean) >= required - ROUNDING * (np.sum(b * np.abs(mean)) + abs(required)):
-        return b, 0.0
-    top = np.max(mean)
-    size, lost, room = 0.0, 0.0, np.inf  # sums of k and of k (top - mean), k = w / sqrt(top - mean)
-    for a in range(len(w)):
-        if w[a] > 0.0:
-            below = top - mean[a]
-            room = min(room, below)
-            if below > 0.0:
-                size += w[a] / np.sqrt(below)
-                lost += w[a] * np.sqrt(below)
-    if room > 0.0 and (top - required) * size <= lost:
-        scale = (top - required) / lost
-        idle = 0
-        for a in range(len(w)):
-            b[a] = scale * w[a] / np.sqrt(top - mean[a]) if w[a] > 0.0 else 0.0
-            idle += w[a] == 0.0 and mean[a] == top
-        rest = max(0.0, 1.0 - np.sum(b)) / idle
-        for a in range(len(w)):
-            if w[a] == 0.0 and mean[a] == top:
-                b[a] = rest
-        return b, 1.0 / scale**2
-    return root(w, mean, required, top)
+def under_several(w: Any, means: Any, allowed: Any, required: Any) -> Any:
+    """`one_decision` for several guardrails, means [m, A].
+
+    Out of reach alone, a guardrail asks for the most it can have; out of reach together, all are lowered by
+    the same share of their spans. What is found is mixed with the most balanced point until it is safe.
+    """
+    at = np.flatnonzero(allowed)
+    M, r, scale = means[:, at], required.copy(), np.empty(len(required))
+    for i in range(len(r)):
+        top = np.max(M[i])
+        r[i], scale[i] = min(r[i], top), top - np.min(M[i])
+    root = np.sqrt(w[at])
+    part, total = np.full(len(at), 1.0 / len(at)), np.sum(root)
+    if total > 0.0:
+        part = root / total
+    if missing_share(part, part, M, r) > 0.0:
+        worst, safest = balance_of(M, r, scale)
+        for i in range(len(r)):
+            r[i] += min(worst, 0.0) * scale[i]
+        if total > 0.0:
+            part = several(root, M, r - max(0.0, ROOM - max(worst, 0.0)) * scale)[0]
+        share = missing_share(part, safest, M, r)
+        part = (1.0 - share) * part + share * safest
+    b = np.zeros(len(w))
+    for k in range(len(at)):
+        b[at[k]] = part[k]
+    return b
 
 
 @jit
-def root(w: Any, mean: Any, required: float, top: float) -> Any:
-    """Find u = nu / lambda > top with b_u . mean = required, b_u = w / sqrt(u - mean) normalised.
+def balance_of(M: Any, r: Any, scale: Any) -> Any:
+    """The largest least (M b - r) / scale and its b; guardrails that no action moves are left out."""
+    count = 0
+    payoff = np.empty(M.shape)
+    for i in range(len(r)):
+        if scale[i] > ROUNDING * (np.max(np.abs(M[i])) + abs(r[i])):
+            for a in range(M.shape[1]):
+                payoff[count, a] = (M[i, a] - r[i]) / scale[i]
+            count += 1
+    if count == 0:
+        return 0.0, np.full(M.shape[1], 1.0 / M.shape[1])
+    worst, x, _ = game(payoff[:count])
+    return worst, x
 
-    b_u . mean falls in u, so bisection on log(u - top) settles it.
-    """
-    below = top - mean
-    span = np.log(max(np.max(below), abs(top), 1e-300))
-    low, high = span - 600.0, span + 80.0
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        b = w / np.sqrt(np.exp(middle) + below)
-        if np.sum(b * mean) >= required * np.sum(b):
-            low = middle
-        else:
-            high = middle
-    b = w / np.sqrt(np.exp(low) + below)
-    total = np.sum(b)
-    # For actions in use w^2 / b^2 = lambda (u - mean); before normalising w^2 / b^2 = u - mean.
-    return b / total, total**2
+
+@jit
+def missing_share(b: Any, safest: Any, M: Any, r: Any) -> float:
+    """The share of `safest` that makes b feasible; 1 if b is `safest` and is not."""
+    share = 0.0
+    for i in range(len(r)):
+        earned, most, size = 0.0, 0.0, abs(r[i])
+        for a in range(len(b)):
+            earned += b[a] * M[i, a]
+            most += safest[a] * M[i, a]
+            size += b[a] * abs(M[i, a])
+        missing = r[i] - earned
+        if missing > ROUNDING * size:
+            share = max(share, min(1.0, missing / max(most - earned, missing)))
+    return share

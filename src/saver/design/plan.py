@@ -10,40 +10,49 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from saver._types import Floats
+from saver.design.single import ROUNDING
 from saver.errors import InvalidData
 
 HUGE, DETERS = 1e5, 10.0  # penalties, over the range of all means that matter
 
 
 class Asked(NamedTuple):
-    """One program: the objective, the constraint, and the flow, the visits and the value of the safest."""
+    """One program: the objective, m guardrails, and a safe behaviour's flow, visits and values."""
 
     w: Floats  # [S, A]
-    mean: Floats  # [S, A]
-    steer: Floats  # [S, A], the means to steer by
-    required: float
-    safest: Floats  # [nodes, A], its flow
+    means: Floats  # [m, S, A]
+    steer: Floats  # [m, S, A], the means to steer by
+    required: Floats  # [m]
+    safest: Floats  # [nodes, A], its flow: the safest there is, or one that is safe by all guardrails
     safest_visits: Floats  # [S, A]
-    safest_value: float
+    safest_values: Floats  # [m]
 
     def by_true_means(self) -> Asked:
         """The same, steered by the means themselves."""
-        return self._replace(steer=self.mean)
+        return self._replace(steer=self.means)
 
-    def size(self, N: Floats) -> float:
-        """The size of the numbers whose difference the constraint is, for a behaviour with visits N."""
-        return abs(self.required) + float(np.sum(N * np.abs(self.mean)))
+    def sizes(self, N: Floats) -> Floats:
+        """The size of the numbers whose difference each constraint is, for a behaviour with visits N."""
+        pairs = zip(self.required, self.means, strict=True)
+        return np.array([abs(required) + float(np.sum(N * np.abs(mean))) for required, mean in pairs])
 
-    def share(self, earned: float) -> float:
+    def holds(self, N: Floats, earned: Floats) -> bool:
+        """Whether a behaviour with visits N that earns `earned` is feasible, up to rounding."""
+        return bool(np.all(self.required - earned <= ROUNDING * self.sizes(N)))
+
+    def share(self, earned: Floats) -> float:
         """The share of the safest flow that makes a flow which earns `earned` feasible."""
-        missing, room = self.required - earned, self.safest_value - earned
-        if missing <= 0:
+        missing, room = self.required - earned, self.safest_values - earned
+        short = missing > 0
+        if not short.any():
             return 0.0
-        return min(1.0, missing / room) if room > 0 else 1.0
+        if np.any(room[short] <= 0):
+            return 1.0
+        return min(1.0, float(np.max(missing[short] / room[short])))
 
 
 def steered(w: Floats, mean: Floats, visits: Floats) -> Floats:
-    """Constraint means with huge penalties of what nobody needs cut to what deters as well.
+    """Constraint means [S, A] with huge penalties of what nobody needs cut to what deters as well.
 
     With higher means more is feasible, so a bound for them is a bound. `visits` are those of the safest.
     """
@@ -55,14 +64,14 @@ def steered(w: Floats, mean: Floats, visits: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """One solve: a behaviour with its limit, its certificate and the multiplier of safety.
+    """One solve: a behaviour with its limit, its certificate and the multipliers of its guardrails.
 
     Attributes:
         behaviour: [nodes, A], or [phases and states, A] where the horizon is long; `Planner.unroll` gives the
             policy.
         limit: sum w / N of it.
         bound: no behaviour has less.
-        multiplier: how fast the bound rises with what is required.
+        multipliers: how fast the bound rises with what each guardrail requires, [m].
         rounding: of the limit, from rounding in the constraint value.
         iterations: how many it took.
         work: in flow updates.
@@ -71,10 +80,15 @@ class Plan:
     behaviour: Floats
     limit: float
     bound: float
-    multiplier: float
+    multipliers: Floats
     rounding: float = 0.0
     iterations: int = 0
     work: float = 0.0
+
+    @property
+    def multiplier(self) -> float:
+        """The multiplier of the only guardrail, or the sum of all."""
+        return float(np.sum(self.multipliers))
 
     @property
     def gap(self) -> float:
@@ -89,23 +103,28 @@ class Warm(NamedTuple):
 
     behaviour: Floats  # [rows, A]
     prices: Floats  # [S, A]
-    mean: Floats  # [S, A], the constraint means that prices and multiplier were for
-    multiplier: float
+    mean: Floats  # [S, A], the constraint means that the prices were for; of several, the sum by multipliers
+    multipliers: Floats  # [m]
 
     def flat(self) -> Floats:
-        """One vector, to be stored."""
-        return np.concatenate([np.ravel(part) for part in self])
+        """One vector, to be stored; if there are several multipliers it ends with their number, negated."""
+        count = len(self.multipliers)
+        return np.concatenate([*map(np.ravel, self), [-count] if count > 1 else []])
 
     @classmethod
     def of(cls, flat: ArrayLike, states: int, actions: int) -> Warm:
         """Back from `flat`."""
         vector, pairs = np.array(flat, dtype=float), states * actions
-        rows = (vector.size - 2 * pairs - 1) / actions
+        count, end = 1, vector.size
+        if vector.ndim == 1 and end and vector[-1] < 0 and float(vector[-1]).is_integer():
+            count, end = int(-vector[-1]), end - 1
+        rows = (end - 2 * pairs - count) / actions
         if vector.ndim != 1 or rows < 1 or rows % 1:
             raise InvalidData(
                 f"a vector of shape {vector.shape} holds no warm start for {states} states and {actions} "
                 "actions; give the one that was taken from a planner of the same model"
             )
-        behaviour, prices, mean, multiplier = np.split(vector, [-2 * pairs - 1, -pairs - 1, -1])
+        cuts = np.cumsum([rows * actions, pairs, pairs]).astype(int)
+        behaviour, prices, mean, multipliers = np.split(vector[:end], cuts)
         first, second, third = (part.reshape(-1, actions) for part in (behaviour, prices, mean))
-        return cls(first, second, third, float(multiplier[0]))
+        return cls(first, second, third, multipliers)

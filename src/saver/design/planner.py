@@ -5,19 +5,26 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from saver._types import Floats
 from saver.design import passes, solver
+from saver.design.asking import constraints, pose, spans
+from saver.design.balance import Balance, balanced
+from saver.design.carrying import carry
+from saver.design.interior import several
 from saver.design.limits import limit_of
-from saver.design.onestate import ROUNDING, one_state
-from saver.design.plan import Asked, Plan, Warm, steered
-from saver.design.solver import Program, Rules, Search
+from saver.design.multipliers import LARGEST_MULTIPLIER
+from saver.design.plan import Asked, Plan, Warm
+from saver.design.search import BOUND, GOING, HELD, ITERATION, MULTIPLIER, SLACK, WORK, Program, Rules, Search
+from saver.design.single import ROUNDING, one_state
 from saver.design.unrolled import Unrolled
 from saver.design.walk import Walk
-from saver.errors import Infeasible, InvalidProblem
+from saver.errors import InvalidProblem
 from saver.problem import checks
 from saver.problem.bellman import by_step
 from saver.problem.mdp import Mdp
@@ -58,8 +65,10 @@ class Planner:
         self,
         w: Floats,
         constraint_mean: ArrayLike | None = None,
-        required: float = 0.0,
+        required: float | ArrayLike = 0.0,
         *,
+        anchor: ArrayLike | None = None,
+        names: Sequence[str] | None = None,
         hint: Floats | None = None,
         tolerance: float = TOLERANCE,
         settle: float = 0.0,
@@ -69,6 +78,10 @@ class Planner:
     ) -> Plan:
         """Minimise sum w / N, with V_c >= required if there is a `constraint_mean`.
 
+        Several guardrails are a `constraint_mean` [m, S, A] with `required` [m]. What is not safe is then
+        mixed with `anchor`, a policy that is (the baseline, say), or with one that is found if there is none
+        or it has no room; `names` of guardrails are for the message if they cannot be met together.
+
         Starts from `hint` ([S, A] or [L, S, A]), or else from `warm`. Stops at a relative gap of `tolerance`,
         after `iterations`, after about `seconds`, or when nothing improves any more. For replanning it also
         stops when the limit improved by less than a share of `settle` since the last look, ten iterations
@@ -76,7 +89,7 @@ class Planner:
         horizon with more than 100,000 flows is cut into phases; only without a quota does the solve go on
         step by step where they are not enough.
         """
-        asked = self._asked(w, constraint_mean, required)
+        asked = self._asked(w, constraint_mean, required, anchor, names)
         tolerance = checks.between("tolerance", tolerance, 0.0, math.inf, closed=(False, False))
         settle = checks.between("settle", settle, 0.0, 1.0, closed=(True, True))
         iterations = checks.whole("iterations", iterations, 0)
@@ -109,37 +122,40 @@ class Planner:
         policy = by_step(self.mdp, self.mdp.uniform).copy()
         occupancy, at = np.zeros(policy.shape), (self.nodes.step, self.nodes.state)
         policy[at] = self.walk.by_node(plan.behaviour)
-        occupancy[at] = self.walk.follow(plan.behaviour, np.zeros(policy.shape[1:]))[0]
+        occupancy[at] = self.walk.follow(plan.behaviour, np.zeros((1, *policy.shape[1:])))[0]
         return policy, occupancy
 
-    def is_safe(self, plan: Plan, mean: Floats, required: float) -> bool:
-        """Whether the plan earns what is required, up to rounding."""
-        mean = np.array(checks.shaped("mean", mean, (self.mdp.states, self.mdp.actions)))
-        _, N, earned = self.walk.follow(plan.behaviour, mean)
-        return earned >= required - ROUNDING * (abs(required) + float(np.sum(N * np.abs(mean))))
+    def balance(self, means: ArrayLike, required: ArrayLike, scales: ArrayLike | None = None) -> Balance:
+        """The largest that min_i (V_i - required_i) / scale_i can be, means [m, S, A], and its certificate.
 
-    def _asked(self, w: Floats, constraint_mean: ArrayLike | None, required: float) -> Asked:
-        shape = (self.mdp.states, self.mdp.actions)
-        w = np.array(checks.within("w", checks.shaped("w", w, shape), 0.0))  # writable copies: numba compiles
-        if constraint_mean is None:  # anew for each kind of array
-            mean, required = np.zeros(shape), -1.0
-        else:
-            mean = np.array(checks.shaped("constraint_mean", constraint_mean, shape))
-            required = checks.number("required", required)
-        if len(bad := np.argwhere((w > 0) & ~(self.mdp.available & self.mdp.reachable[:, None]))):
-            s, a = bad[0]
-            raise InvalidProblem(
-                f"w[{s}, {a}] is {checks.show(w[s, a])}, but no behaviour can take "
-                f"{self.mdp.action_label(a)} in {self.mdp.state_label(s)}; set it to 0"
-            )
-        safest, top = self.walk.safest(mean)
-        if not top >= required - 1e-9 * abs(required):
-            raise Infeasible(
-                f"no behaviour reaches the required constraint value {required:g}: the best attainable is "
-                f"{top:g}; raise alpha, or correct constraint_mean or baseline_value"
-            )
-        flow, N, _ = self.walk.follow(safest, mean)
-        return Asked(w, mean, steered(w, mean, N), min(required, top), flow, N, top)
+        Where it is negative, no behaviour meets all guardrails. Scales are by default how far the behaviour
+        can move each value.
+        """
+        table, needed = constraints(self.mdp, means, required, "means")
+        if scales is None:
+            return balanced(self.walk, table, needed, spans(self.walk, table, needed))
+        units = np.array(checks.numbers("scales", scales, len(needed)))
+        if len(bad := np.flatnonzero(units <= 0)):
+            raise InvalidProblem(f"scales[{bad[0]}] is {units[bad[0]]:g}; it must be above 0")
+        return balanced(self.walk, table, needed, units)
+
+    def is_safe(self, plan: Plan, mean: ArrayLike, required: float | ArrayLike) -> bool:
+        """Whether the plan earns what is required by each guardrail, up to rounding."""
+        means, needed = constraints(self.mdp, mean, required, "mean")
+        _, N, earned = self.walk.follow(plan.behaviour, means)
+        sizes = np.array([float(np.sum(N * np.abs(c))) for c in means])
+        return bool(np.all(earned >= needed - ROUNDING * (np.abs(needed) + sizes)))
+
+    def _asked(
+        self,
+        w: Floats,
+        constraint_mean: ArrayLike | None,
+        required: Any,
+        anchor: ArrayLike | None = None,
+        names: Sequence[str] | None = None,
+    ) -> Asked:
+        means, needed = constraints(self.mdp, constraint_mean, required, "constraint_mean")
+        return pose(self.walk, self.mdp, w, means, needed, anchor, names)
 
     def _begin(self, model: Unrolled, asked: Asked, hint: Floats | None) -> Floats:
         """The starting point, with a little of everything: `warm`, or else a hint mixed until it is safe."""
@@ -147,7 +163,7 @@ class Planner:
         if self.warm is not None and hint is None:
             b = self.warm.behaviour
             if len(b) != len(even):
-                b = self.walk.by_row(model, self.walk.follow(b, asked.mean)[0], even)
+                b = self.walk.by_row(model, self.walk.follow(b, asked.means)[0], even)
             return (1 - MIX) * b + MIX * even
         policy = by_step(self.mdp, self.mdp.uniform if hint is None else hint)
         b = (1 - MIX) * policy[self.nodes.step, self.nodes.state] + MIX * self.walk.even(self.walk.steps)
@@ -158,27 +174,35 @@ class Planner:
     def _nothing(self, asked: Asked, hint: Floats | None) -> Plan:
         """Nothing to learn: a safe behaviour."""
         b = self._begin(self.walk.steps, asked, hint)
-        plan = self._feasible(self.walk.steps, asked, Plan(b, 0.0, 0.0, 0.0))
-        self.warm = Warm(plan.behaviour, np.zeros(asked.w.shape), asked.mean, 0.0)
+        none = np.zeros(len(asked.required))
+        plan = self._feasible(self.walk.steps, asked, Plan(b, 0.0, 0.0, none))
+        self.warm = Warm(plan.behaviour, np.zeros(asked.w.shape), asked.means[0], none[:1])
         return plan
 
     def _closed(self, asked: Asked) -> Plan:
-        """One decision: the closed form, certified by the prices of its solution."""
+        """One decision: the closed form or a few Newton steps, certified by the prices of its solution."""
         allowed = self.mdp.available[self.only_state]
         b = np.zeros((1, self.mdp.actions))
-        root, mean = np.sqrt(asked.w[self.only_state, allowed]), asked.mean[self.only_state, allowed]
-        b[0, allowed], multiplier = one_state(root, mean, asked.required)
-        multiplier = min(float(multiplier), solver.LARGEST_MULTIPLIER)
-        bound = self.bound(b, asked, multiplier)
-        plan = self._feasible(self.walk.steps, asked, Plan(b, 0.0, bound, multiplier))
-        self.warm = Warm(plan.behaviour, np.zeros(asked.w.shape), asked.mean, 0.0)
+        root, means = np.sqrt(asked.w[self.only_state, allowed]), asked.means[:, self.only_state, allowed]
+        if len(means) == 1:
+            b[0, allowed], multiplier = one_state(root, means[0], asked.required[0])
+            multipliers = np.array([min(float(multiplier), LARGEST_MULTIPLIER)])
+        else:
+            b[0, allowed], multipliers = several(root, means, asked.required)
+        bound = self.bound(b, asked, multipliers)
+        plan = self._feasible(self.walk.steps, asked, Plan(b, 0.0, bound, multipliers))
+        self.warm = Warm(plan.behaviour, np.zeros(asked.w.shape), asked.means[0], np.zeros(1))
         return plan
 
-    def bound(self, b: Floats, asked: Asked, multiplier: float) -> float:
+    def bound(self, b: Floats, asked: Asked, multipliers: Floats) -> float:
         """f^2 / D, the dual bound with the prices of b."""
-        N, g = self.walk.follow(b, asked.mean)[1], np.zeros(asked.w.size)
+        N, g = self.walk.follow(b, asked.means)[1], np.zeros(asked.w.size)
         passes.prices(asked.w.ravel(), N.ravel(), g)
-        slack = self.walk.best(g, asked.mean, multiplier) - multiplier * asked.required
+        if len(multipliers) == 1:
+            top = self.walk.best(g, asked.means[0], multipliers[0])
+        else:
+            top = self.walk.best(g, np.tensordot(multipliers, asked.means, 1), 1.0)
+        slack = top - float(np.sum(multipliers * asked.required))
         return limit_of(asked.w, N) ** 2 / slack if slack > 0 else 0.0
 
     def _search(self, asked: Asked, hint: Floats | None, rules: Rules, deadline: float) -> Plan:
@@ -187,7 +211,7 @@ class Planner:
         stages = [(walk.phases or walk.steps, asked)]
         if walk.phases is not None and quota == math.inf:
             stages.append((walk.steps, asked))
-        if asked.steer is not asked.mean:
+        if asked.steer is not asked.means:
             stages.append((stages[-1][0], asked.by_true_means()))
         work, done, plans = 0.0, 0, []
         for model, program in stages:
@@ -206,60 +230,43 @@ class Planner:
     ) -> Plan:
         """Solve by `solver`, in units in which the largest w is 1, and keep what the next solve needs."""
         b, unit = self._begin(model, asked, hint), float(asked.w.max())
-        visits, value = asked.safest_visits.ravel(), asked.safest_value
-        aim = asked.required - ROUNDING * asked.size(asked.safest_visits)
-        program = Program(asked.w.ravel() / unit, asked.steer.ravel(), asked.required, aim, visits, value)
-        search = Search.of(model, b, asked.w.size)
-        self._carry(model, search, asked, unit)
+        aim = asked.required - ROUNDING * asked.sizes(asked.safest_visits)
+        c, visits = asked.steer.reshape(len(aim), -1), asked.safest_visits.ravel()
+        program = Program(asked.w.ravel() / unit, c, asked.required, aim, visits, asked.safest_values)
+        search = Search.of(model, b, c)
+        carry(self.walk, model, search, asked, self.warm, unit)
         pause = max(1, int(PAUSE / model.work))
         if deadline < math.inf:
             pause = min(max(1, int(SHORT_PAUSE / model.work)), LONGEST_PAUSE)
-        while solver.descend(model, search, program, rules.pausing(pause)) == solver.GOING:
+        while solver.descend(model, search, program, rules.pausing(pause)) == GOING:
             if time.monotonic() > deadline:
                 break
-        n = search.numbers
-        certified = unit * n[solver.BOUND] / n[solver.SLACK] if n[solver.BOUND] > 0 else 0.0
-        held = float(certified * n[solver.HELD])
+        n, guards = search.numbers, search.guards
+        certified = unit * n[BOUND] / n[SLACK] if n[BOUND] > 0 else 0.0
+        held = certified * guards[HELD]
         kept = search.kept.reshape(b.shape)
-        if asked.steer is not asked.mean:  # what has a huge penalty and is hardly taken is not taken
-            kept = np.where((kept < RARE) & (asked.steer > asked.mean)[model.row_state], 0.0, kept)
+        if asked.steer is not asked.means:  # what has a huge penalty and is hardly taken is not taken
+            penalised = np.any(asked.steer > asked.means, axis=0)[model.row_state]
+            kept = np.where((kept < RARE) & penalised, 0.0, kept)
             kept /= kept.sum(axis=1, keepdims=True)
         found = Plan(
             kept,
             0.0,
-            float(unit * n[solver.BOUND]),
-            held if certified else float(unit * n[solver.MULTIPLIER]),
-            iterations=int(n[solver.ITERATION]),
-            work=float(n[solver.WORK]),
+            float(unit * n[BOUND]),
+            held if certified else unit * guards[MULTIPLIER],
+            iterations=int(n[ITERATION]),
+            work=float(n[WORK]),
         )
         plan = self._feasible(model, asked, found)
         prices = certified * search.certificate.reshape(asked.w.shape)
-        self.warm = Warm(plan.behaviour, prices, asked.steer, held)
+        mean = asked.steer[0] if len(held) == 1 else np.tensordot(held, asked.steer, 1)
+        self.warm = Warm(plan.behaviour, prices, mean, held)
         return plan
-
-    def _carry(self, model: Unrolled, search: Search, asked: Asked, unit: float) -> None:
-        """Give a search its scale of safety and the certificate of the last solve, moved to the new means:
-
-        g' = max(g + m d (c_old - c_new), 0), d = discounted visits over visits, leaves g . N + m V_c what it
-        was for behaviours like the last one.
-        """
-        n, warm = search.numbers, self.warm
-        if warm is not None:
-            change = warm.multiplier * (warm.mean - asked.steer)
-            if self.mdp.discount < 1 and np.any(change):
-                change *= self.walk.fading(model, search.b)
-            search.certificate[:] = np.maximum(warm.prices + change, 0.0).ravel() / unit
-            n[solver.HELD], n[solver.SLACK] = warm.multiplier / unit, 1.0
-        if warm is not None and warm.multiplier > 0:
-            n[solver.SCALE] = warm.multiplier / unit
-        elif (span := asked.safest_value + self.walk.best(np.zeros(asked.w.size), -asked.steer, 1.0)) > 0:
-            N = self.walk.follow(search.b.reshape(-1, self.mdp.actions), asked.steer)[1]
-            n[solver.SCALE] = passes.objective(asked.w.ravel(), N.ravel(), N.ravel(), 0.0) / unit / span
 
     def _feasible(self, model: Unrolled, asked: Asked, found: Plan) -> Plan:
         """The plan made safe, with its limit."""
         b, N = self.walk.made_safe(model, found.behaviour, asked)
         limit = limit_of(asked.w, N)
-        part = ROUNDING * found.multiplier * asked.size(N) / limit if limit > 0 else 0.0
+        part = float(np.sum(ROUNDING * found.multipliers * asked.sizes(N))) / limit if limit > 0 else 0.0
         rounding = part / (1.0 - part) if part < 1.0 else math.inf
         return dataclasses.replace(found, behaviour=b, limit=limit, rounding=rounding)

@@ -9,7 +9,6 @@ import numpy as np
 from saver._types import Floats
 from saver.design import flows, passes
 from saver.design.flows import Nodes
-from saver.design.onestate import ROUNDING
 from saver.design.plan import Asked
 from saver.design.unrolled import Unrolled
 from saver.errors import InvalidData
@@ -55,11 +54,15 @@ class Walk:
         mass = flow.sum(axis=1, keepdims=True)
         return np.where(mass > 0, flow / np.where(mass > 0, mass, 1.0), otherwise)
 
-    def follow(self, b: Floats, mean: Floats) -> tuple[Floats, Floats, float]:
-        """The flow by nodes, the visits and the constraint value of b."""
-        b, mass, N = self.by_node(b), np.zeros(len(self.nodes.state)), np.zeros(mean.shape)
-        earned = flows.forward(self.nodes, b, mean, mass, N)
-        return mass[:, None] * b, N, float(earned)
+    def follow(self, b: Floats, means: Floats) -> tuple[Floats, Floats, Floats]:
+        """The flow by nodes, the visits and the constraint values of b, for means [m, S, A]."""
+        b, mass, N = self.by_node(b), np.zeros(len(self.nodes.state)), np.zeros(means.shape[1:])
+        values = np.array([flows.forward(self.nodes, b, means[0], mass, N)])
+        if len(means) > 1:
+            D = np.zeros(N.size)
+            passes.discounted(self.steps, b.ravel(), mass, D)
+            values = means.reshape(len(means), -1) @ D
+        return mass[:, None] * b, N, values
 
     def best(self, g: Floats, mean: Floats, multiplier: float, choice: Any = NOWHERE) -> float:
         """The largest g . N + multiplier V_c of any behaviour; `choice` takes its actions, by nodes."""
@@ -80,20 +83,20 @@ class Walk:
         return np.divide(D, N, out=np.ones(N.size), where=N > 0).reshape(self._even.shape)
 
     def made_safe(self, model: Unrolled, b: Floats, asked: Asked) -> tuple[Floats, Floats]:
-        """b with just enough of the safest flow mixed in for the constraint to hold, and its visits.
+        """b with just enough of the safest flow mixed in for the constraints to hold, and its visits.
 
         By nodes the value of a mixture is the mixture of the values but for rounding; in phases it is not
         quite. So a few tries are made, each bolder, the last of them by nodes.
         """
-        flow, N, earned = self.follow(b, asked.mean)
+        flow, N, earned = self.follow(b, asked.means)
         share, mixed = 0.0, b
         for k in range(TRIES):
-            if asked.required - earned <= ROUNDING * asked.size(N):
+            if asked.holds(N, earned):
                 break
             share += (1.0 - share) * min(1.0, 2.0**k * asked.share(earned))
             by = model if k < TRIES - 2 else self.steps
             mixed = self.by_row(
                 by, (1.0 - share) * flow + share * asked.safest, self.by_node(b) if by is self.steps else b
             )
-            _, N, earned = self.follow(mixed, asked.mean)
+            _, N, earned = self.follow(mixed, asked.means)
         return mixed, N
