@@ -17,7 +17,7 @@ from saver.design.onestate import one_decision
 from saver.design.sepec import with_side_information, without_side_information
 from saver.errors import InvalidPolicy, InvalidProblem
 from saver.problem import checks
-from saver.problem.bellman import by_step
+from saver.problem.bellman import by_step, weights
 from saver.problem.statement import Problem
 from saver.safety.widths import paper_lower, paper_width
 
@@ -28,6 +28,7 @@ QUARTER = 0.25
 UNNEEDED = 3  # of `needed_pairs`: never
 NEGLIGIBLE = 0.01  # share of the mean squared error
 ROOM = 1e-3  # kept below the best value that is believed attainable
+SMALLEST = 1e-9  # span of a value
 
 
 class Designed(NamedTuple):
@@ -47,6 +48,7 @@ class Designer:
         self.is_tree = is_tree(problem.mdp)
         self.planner = Planner(problem.mdp) if collector.design == "exact" else None
         self.allowed = problem.mdp.available.copy()
+        self.safe = weights(problem.mdp, problem.baseline)
         if collector.design == "sepec":
             self._check_sepec()
         if collector.design == "as-printed" and self.asked.reference.ndim == 3 and not self.is_tree:
@@ -124,8 +126,21 @@ class Designer:
         tops = [planner.best_value(mean) for mean in means]
         wanted = [attainable(*each) for each in zip(required, paced, tops, strict=True)]
         hint = self.asked.reference if warm is None else None
-        plan = planner.solve(w, means[0], wanted[0], hint=hint, tolerance=GAP, settle=SETTLED, work=QUOTA)
+        plan = planner.solve(
+            w, means, self._together(planner, means, wanted), anchor=self.problem.baseline, hint=hint,
+            tolerance=GAP, settle=SETTLED, work=QUOTA,
+        )  # fmt: skip
         return Designed(planner.unroll(plan)[0], planner.last)
+
+    def _together(self, planner: Planner, means: Floats, wanted: list[float]) -> Floats:
+        """What to ask of all guardrails at once: as wanted, or of each a little less than is attainable."""
+        asked = np.array(wanted)
+        if len(asked) == 1 or np.all(np.sum(self.safe * means, axis=(1, 2)) > asked):
+            return asked
+        spans = [planner.best_value(mean) + planner.best_value(-mean) for mean in means]
+        scales = np.maximum(spans, SMALLEST * np.maximum(np.abs(asked), 1.0))
+        worst = planner.balance(means, asked, scales).worst
+        return asked if worst >= ROOM else asked - (ROOM - worst) * scales
 
     def _check_sepec(self) -> None:
         mdp = self.problem.mdp
@@ -196,14 +211,6 @@ def attainable(required: float, paced: float, top: float) -> float:
     return min(wanted, top - ROOM * abs(top))
 
 
-def together(planner: Planner, means: Floats, wanted: list[float], baseline: Floats) -> Floats:
-    """What to ask of all guardrails at once: as wanted, or all a little less where that is out of reach."""
-    asked = np.array(wanted)
-    if len(asked) == 1:
-        return asked
-    return asked  # TODO
-
-
 @jit
 def one_row(w: Any, means: Any, allowed: Any, required: Any, paced: Any) -> Any:
     """The exact design of the only decision, [A]; means are [guardrails, A]."""
@@ -214,4 +221,4 @@ def one_row(w: Any, means: Any, allowed: Any, required: Any, paced: Any) -> Any:
             if allowed[a]:
                 top = max(top, means[i, a])
         wanted[i] = attainable(required[i], paced[i], top)
-    return one_decision(w, means[0], allowed, wanted[0])
+    return one_decision(w, means, allowed, wanted)

@@ -1,7 +1,7 @@
 """The exact design: one convex program over state-action flows, with or without the safety constraint.
 
     minimise sum c^2 variance / N,  N = sum_t x_t,  over flows x_t(s,a) >= 0 of the model,
-    subject to sum_t discount^t x_t . constraint_mean >= (1 - alpha) baseline_value.
+    subject to sum_t discount^t x_t . constraint_mean >= required, for every guardrail.
 
 The paper says that no closed form exists for graphs and for the safe optimum. There is none, but no safe
 behaviour has a smaller limit than the value of this program.
@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from saver._types import Floats
@@ -22,6 +23,7 @@ from saver.design.limits import Design, check_variance
 from saver.design.planner import TOLERANCE, Planner
 from saver.design.single import ROUNDING
 from saver.problem import checks
+from saver.problem.bellman import value
 from saver.problem.mdp import Mdp
 from saver.problem.statement import Problem
 
@@ -40,6 +42,7 @@ class ExactDesign:
         price: the limit over that of the unconstrained optimum; 1 exactly where the two cannot be told
             apart within their gaps, if these are at most 1e-3.
         gap: the limit is at most 1 + gap times the smallest possible one.
+        multipliers: how fast the limit rises with what each guardrail requires, by name.
     """
 
     policy: Floats
@@ -47,20 +50,23 @@ class ExactDesign:
     limit: float
     price: float
     gap: float
+    multipliers: dict[str, float] = field(default_factory=dict)
 
 
 def exact(
     problem: Problem,
     variance: ArrayLike,
-    constraint_mean: ArrayLike | None = None,
+    constraint_mean: Any = None,
     *,
     tolerance: float = TOLERANCE,
     seconds: float = 60.0,
 ) -> ExactDesign:
     """The best behaviour for these variances; safe for these constraint means if they are given.
 
-    Stops at a relative gap of `tolerance` or after about `seconds` of solving, whichever comes first; `gap`
-    says what was reached. Raises `Infeasible` if no behaviour earns (1 - alpha) baseline_value.
+    Means are [S, A], or {name: [S, A]} of several guardrails. Where a baseline value is not known it is that
+    of these means. Stops at a relative gap of `tolerance` or after about `seconds` of solving, whichever
+    comes first; `gap` says what was reached. Raises `Infeasible`, with the names of guardrails that no
+    behaviour meets together and the best that can be attained.
     """
     return exact_pair(problem, variance, constraint_mean, tolerance=tolerance, seconds=seconds)[1]
 
@@ -68,31 +74,22 @@ def exact(
 def exact_pair(
     problem: Problem,
     variance: ArrayLike,
-    constraint_mean: ArrayLike | None = None,
+    constraint_mean: Any = None,
     *,
     tolerance: float = TOLERANCE,
     seconds: float = 60.0,
+    raised: ArrayLike = 0.0,
 ) -> tuple[ExactDesign, ExactDesign]:
-    """The unconstrained optimum and the safe one, from one pair of solves: see `exact`."""
-    checks.kind("problem", problem, Problem)
-    if constraint_mean is not None:
-        shape = (problem.mdp.states, problem.mdp.actions)
-        constraint_mean = checks.shaped("constraint_mean", constraint_mean, shape)
-    return _pair(problem, variance, constraint_mean, problem.required, tolerance=tolerance, seconds=seconds)
+    """The unconstrained optimum and the safe one, from one pair of solves: see `exact`.
 
-
-def _pair(
-    problem: Problem,
-    variance: ArrayLike,
-    means: Floats | None,
-    required: float | Floats,
-    *,
-    tolerance: float,
-    seconds: float,
-    names: Sequence[str] | None = None,
-) -> tuple[ExactDesign, ExactDesign]:
-    """`exact_pair` for constraint means [S, A] and a number, or [m, S, A] and `required` [m]."""
+    `raised` is added to what is required, of each guardrail.
+    """
     began = time.monotonic()
+    checks.kind("problem", problem, Problem)
+    means, required, names = None, np.zeros(0), [rail.name for rail in problem.rails]
+    if constraint_mean is not None:
+        means = problem.means(constraint_mean)
+        required = required_by(problem, means) + np.asarray(raised)
     seconds = checks.between("seconds", seconds, 0.0, math.inf, closed=(True, False))
     mdp, planner = problem.mdp, Planner(problem.mdp)
     asked, variance = problem.question, check_variance(mdp, variance)
@@ -109,7 +106,20 @@ def _pair(
     if equal and max(plan.gap, free.gap) <= SMALL_GAP:
         price = 1.0
     first = ExactDesign(*planner.unroll(free), free.limit, 1.0, free.gap)
-    return first, ExactDesign(*planner.unroll(plan), plan.limit, price, plan.gap)
+    costs = np.zeros(len(names)) if plan is free else plan.multipliers
+    multipliers = dict(zip(names, map(float, costs), strict=True))
+    return first, ExactDesign(*planner.unroll(plan), plan.limit, price, plan.gap, multipliers)
+
+
+def required_by(problem: Problem, means: Floats) -> Floats:
+    """What each guardrail requires, [m]; a baseline value that is not known is that of these means."""
+    values = [value(problem.mdp, problem.baseline, mean) for mean in means]
+    return np.array(
+        [
+            rail.required if rail.exact else rail.required_at(found)
+            for rail, found in zip(problem.rails, values, strict=True)
+        ]
+    )
 
 
 def coverage(mdp: Mdp, *, tolerance: float = 1e-3, work: float = COVERAGE_WORK) -> Design:
