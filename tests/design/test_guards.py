@@ -1,5 +1,7 @@
 """The exact design under several guardrails: two second opinions, a true bound, and what cannot be met."""
 
+import dataclasses
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -8,9 +10,9 @@ from hypothesis import strategies as st
 from models import random_graph, random_policy
 from programs import best_balance, smallest_limit
 
-from saver import Mdp, scenarios
+from saver import Guardrail, Mdp, SubGaussian, scenarios
 from saver.design import Planner, unrolled
-from saver.design.exact import _pair
+from saver.design.exact import exact_pair
 from saver.design.game import game
 from saver.design.multipliers import multipliers_for
 from saver.design.onestate import one_decision
@@ -269,9 +271,14 @@ def test_gridworld_with_three_guardrails():
     assert plan.gap <= 1e-4 * (1 + 1e-6)
     other = smallest_limit(mdp, w, means, base - 0.1 * np.abs(base))
     assert plan.limit == pytest.approx(other, rel=1e-3)
-    free, safe = _pair(
-        problem, asked.world.reward.variance, means, base - 0.1 * np.abs(base), tolerance=1e-4, seconds=20.0
-    )
+    rails = [
+        Guardrail(name, SubGaussian(0.1, -100.0, 100.0), allowance=0.1 * abs(one), baseline_value=one)
+        for name, one in zip("abc", base, strict=True)
+    ]
+    guarded = dataclasses.replace(problem, alpha=None, baseline_value=None, constraint=None, guardrails=rails)
+    tables = dict(zip("abc", means, strict=True))
+    free, safe = exact_pair(guarded, asked.world.reward.variance, tables, tolerance=1e-4, seconds=20.0)
+    assert set(safe.multipliers) == set("abc")
     assert safe.limit == pytest.approx(plan.limit, rel=3e-4)
     assert safe.price == pytest.approx(safe.limit / free.limit)
 

@@ -26,7 +26,7 @@ SCALE = 0.01  # squared
 def spending_of(made, policy, episodes=K, **feedback):
     stage, mean = Stage(made.problem.mdp), np.array(made.world.constraint.mean)
     options = {"drawn": False, "earns": False, "feedback": Delivery(**feedback)}
-    return Spending(made.problem, episodes, stage, mean, np.array(policy), **options)
+    return Spending(made.problem, made.rails[0], episodes, stage, mean, np.array(policy), **options)
 
 
 def baseline_of(episodes=K, **feedback):

@@ -203,7 +203,9 @@ def test_more_episodes_never_cost_more(name):
 
 def spending_of(made, policy, episodes=1000, *, drawn=False, earns=False):
     stage, mean = Stage(made.problem.mdp), np.array(made.world.constraint.mean)
-    return Spending(made.problem, episodes, stage, mean, np.array(policy), drawn=drawn, earns=earns)
+    return Spending(
+        made.problem, made.rails[0], episodes, stage, mean, np.array(policy), drawn=drawn, earns=earns
+    )
 
 
 def test_the_certificate_takes_what_noise_may_hide_by_hand():

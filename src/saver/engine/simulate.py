@@ -92,20 +92,16 @@ def simulate(
 
 def _guarded(scenario: Scenario, truth: Truth, kept: dict[str, Any], worst: Any) -> dict[str, Any]:
     """What is known of each guardrail."""
-    rails, first = scenario.problem.rails, scenario.problem.rails[0]
+    rails = scenario.rails
     tables = [kept.get(name, kept[alone][:, None]) for name, alone in zip(GUARDED, COMMON, strict=False)]
     found: dict[str, Any] = {
         name: {rail.name: np.ascontiguousarray(table[:, i]) for i, rail in enumerate(rails)}
         for name, table in zip(GUARDED, tables, strict=True)
     }
     found["worst_budgets"] = {rail.name: np.ascontiguousarray(worst[:, i]) for i, rail in enumerate(rails)}
-    values = [rail.value if rail.exact else true for rail, true in zip(rails, truth.baselines, strict=True)]
-    found["units"] = {
-        rail.name: max(abs(value), abs(rail.required_by[0]))
-        for rail, value in zip(rails, values, strict=True)
-    }
+    found["units"] = {rail.name: rail.unit for rail in rails}
     near = worst[:, 0] if len(rails) == 1 else np.array([truth.nearest(list(row)) for row in worst])
-    return found | {"worst_budget": near, "baseline_value": first.sign * values[0]}
+    return found | {"worst_budget": near, "baseline_value": rails[0].sign * rails[0].value}
 
 
 def _in_the_limit(found: Runs, collector: Collector) -> Runs:

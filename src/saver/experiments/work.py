@@ -14,7 +14,7 @@ from saver._types import Floats
 from saver.design.exact import exact_pair
 from saver.engine import simulate
 from saver.experiments.catalogue import Experiment, Rate
-from saver.problem import Scenario, visits
+from saver.problem import Scenario, value, visits
 from saver.problem.seeds import child_seed
 from saver.scenarios import find_scenario
 from saver.theory import regret_rate
@@ -48,7 +48,7 @@ def campaigns(
     violation, violation_se = _average(-found.budget)
     believed, share = found.ledger.mean(axis=0), found.baseline_share.mean(axis=0)
     rate, problem = found.violation_rate(), scenario.problem
-    allowance = problem.alpha * problem.baseline_value
+    allowance = scenario.rails[0].credit
     for i, k in enumerate(found.checkpoints):
         yield (
             experiment.name, experiment.scenario, collector, experiment.episodes, runs, int(k), mse[i],
@@ -83,7 +83,7 @@ def prices(
         for alpha in alphas:
             made = find_scenario(name, alpha=alpha)
             problem, variance = made.problem, np.array(made.world.reward.variance)
-            free, safe = exact_pair(problem, variance, made.world.constraint.mean)
+            free, safe = exact_pair(problem, variance, made.constraint_mean)
             way = Forecast(made, made.episodes).way(closed_design(problem, variance).policy, None, safe=True)
             yield name, alpha, safe.price, float(way.limit) / free.limit  # type: ignore[arg-type]
         tick(1.0 / len(scenarios))
@@ -115,9 +115,13 @@ def limit_rows(scenario: Scenario, compared: Designs) -> Iterator[tuple[str, str
     problem, variance = scenario.problem, scenario.world.reward.variance
     for name, policy in compared.items():
         found = design.limit(problem.mdp, problem.first, variance, policy)
-        earned = scenario.world.constraint_value(policy)
-        safe = bool(earned >= problem.required * (1 - 1e-9))
-        yield scenario.name, name, found, earned, problem.required, safe
+        spare = [
+            (value(problem.mdp, policy, mean) - rail.required) / (abs(rail.required) or rail.unit)
+            for rail, mean in zip(scenario.rails, scenario.means, strict=True)
+        ]
+        near = int(np.argmin(spare))
+        earned = value(problem.mdp, policy, scenario.means[near])
+        yield scenario.name, name, found, earned, scenario.rails[near].required, bool(spare[near] >= -1e-9)
 
 
 GAPS = ((5000, 1e-6), (100_000, 1e-3), (math.inf, 1e-2))  # flows, and how exact a limit they are worth
@@ -128,7 +132,7 @@ def policies(scenario: Scenario) -> Designs:
     problem, variance = scenario.problem, np.array(scenario.world.reward.variance)
     flows = sum(map(len, problem.mdp.layers)) * problem.mdp.actions
     gap = next(gap for most, gap in GAPS if flows <= most)
-    free, safe = exact_pair(problem, variance, scenario.world.constraint.mean, tolerance=gap)
+    free, safe = exact_pair(problem, variance, scenario.constraint_mean, tolerance=gap)
     found = {"target": problem.first}
     if design.is_tree(problem.mdp):
         found["tree"] = closed_design(problem, variance).policy

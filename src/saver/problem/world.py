@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +14,7 @@ from saver._types import Floats
 from saver.errors import InvalidProblem, no_such
 from saver.problem import bellman, checks
 from saver.problem.codec import TYPES, pack, portable
-from saver.problem.guardrail import CONSTRAINT
+from saver.problem.guardrail import CONSTRAINT, Rail
 from saver.problem.laws import Law
 from saver.problem.mdp import Mdp
 from saver.problem.statement import Problem
@@ -131,6 +131,20 @@ class Scenario:
         if len(laws) == 1:
             return tuple(laws.values())
         return tuple(laws[rail.name] for rail in self.problem.rails)
+
+    @property
+    def constraint_mean(self) -> dict[str, Any]:
+        """The true constraint means as they are told, {name: [S, A]}."""
+        return {rail.name: law.mean for rail, law in zip(self.problem.rails, self.laws, strict=True)}
+
+    @cached_property
+    def rails(self) -> tuple[Rail, ...]:
+        """The guardrails as they are: a baseline value that the problem does not know is the true one."""
+        found = []
+        for rail, mean in zip(self.problem.rails, self.means, strict=True):
+            true = bellman.value(self.world.mdp, self.problem.baseline, mean)
+            found.append(rail if rail.exact else replace(rail, low=true, high=true, learned=False))
+        return tuple(found)
 
     @cached_property
     def means(self) -> Floats:

@@ -19,11 +19,11 @@ from saver.safety.policies import Policy
 
 def knowledge_of(scenario: Scenario, collector: Collector) -> Knowledge:
     """The truths that the collector says it knows."""
-    world, rails = scenario.world, scenario.problem.rails
+    world = scenario.world
     truth: dict[str, Any] = {
         "mean": world.reward.mean,
         "variance": world.reward.variance,
-        "constraint_mean": {rail.name: law.mean for rail, law in zip(rails, scenario.laws, strict=True)},
+        "constraint_mean": scenario.constraint_mean,
     }
     return Knowledge(**{name: truth[name] for name in collector.knows})
 
@@ -39,12 +39,8 @@ class Truth:
             asked = question(model, problem.targets, problem.baseline, problem.estimand)
         self.weights = asked.weights
         self.values = {name: float(np.sum(c * world.reward.mean)) for name, c in self.weights.items()}
-        self.means, rails = scenario.means, problem.rails
+        self.means, self.required = scenario.means, [rail.required for rail in scenario.rails]
         self.baselines = [bellman_value(model, problem.baseline, mean) for mean in self.means]
-        self.required = [
-            rail.required if rail.exact else rail.required_at(value)
-            for rail, value in zip(rails, self.baselines, strict=True)
-        ]
         self.stage = Stage(world.mdp)
         self.safe = self.stage.play(scenario.problem.baseline)
 

@@ -22,7 +22,7 @@ from saver.theory.hardness import Hardness, hardness
 from saver.theory.nodewise import Nodewise, Number, Undefined, closed_design, nodewise, per_state
 from saver.theory.prediction import Forecast, Way
 from saver.theory.tractability import Tractability, tractability
-from saver.theory.verdict import Verdict, judge, remarks, reported, stops, toll, unattainable
+from saver.theory.verdict import Verdict, costs_of, judge, remarks, reported, stops, toll, unattainable
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +39,8 @@ class Diagnosis:
         spread_root: M(s_1)^2, on trees the smallest limit of all.
         unconstrained: the limit of the exact design without safety, with its `unconstrained_gap`.
         price: the safe limit over the unconstrained one; `gap` is how far the safe limit may be from optimal.
+        costs: which guardrail costs what: by how many per cent one per cent more of what may be given up
+            lowers the safe limit, by name.
         feedback: what will come back of the trials.
         ways: what each way of collecting will cost, by name.
         at_once: the same if everything came back at once.
@@ -59,6 +61,7 @@ class Diagnosis:
     unconstrained_gap: float
     price: Number
     gap: Number
+    costs: dict[str, float]
     feedback: Delivery
     ways: dict[str, Way]
     at_once: dict[str, Way]
@@ -113,26 +116,26 @@ def diagnose(
     problem, world = scenario.problem, scenario.world
     n = K * problem.mdp.horizon
     variance = np.array(check_variance(problem.mdp, world.reward.variance))
-    mean = np.array(world.constraint.mean)
+    mean, rail = scenario.means[0], scenario.rails[0]
     closed = closed_design(problem, variance)
     at, design = nodewise(problem, closed), closed.policy
     root = float(np.sum(problem.mdp.start[at.state] * at.spread**2 * (at.step == 0)))
     forecast = Forecast(scenario, K, feedback)
-    free, safe = _exact(problem, variance, mean, seconds)
+    free, safe = _exact(scenario, variance, seconds)
     ways, wanted = _ways(forecast, problem, design, free, safe, stderr)
     at_once = ways
     if not feedback.complete:
         goal = None if isinstance(wanted, Undefined) else wanted
         at_once, _ = _ways(Forecast(scenario, K), problem, design, free, safe, goal)
     earned = float(np.sum(weights(problem.mdp, design) * mean))
-    hard = hardness(problem, variance, mean, at, earned)
+    hard = hardness(problem, rail, variance, mean, at, earned)
     eta = max(float(np.abs(table[at.state][at.allowed]).max()) for table in (world.reward.mean, mean))
-    terms = tractability(problem, mean, at, n)
+    terms = tractability(problem, rail, mean, at, n)
     found = bounds(problem, at, hard, sizes_of(problem, at, n, root, eta), _presumed(at, variance, terms))
     if isinstance(safe, Undefined):
         verdict = unattainable(safe)
     else:
-        verdict = judge(problem, K, stderr, ways, (free, safe), forecast.cost, feedback)
+        verdict = judge(scenario, K, stderr, ways, (free, safe), forecast.cost, feedback)
         verdict = replace(verdict, feedback=toll(ways, at_once, feedback), interval=reported(ways))
         if until is not None:
             verdict = replace(verdict, until=stops(ways, K, until))
@@ -151,6 +154,7 @@ def diagnose(
         unconstrained_gap=free.gap,
         price=safe if isinstance(safe, Undefined) else safe.price,
         gap=safe if isinstance(safe, Undefined) else safe.gap,
+        costs={} if isinstance(safe, Undefined) else costs_of(scenario, safe),
         feedback=feedback,
         ways=ways,
         at_once=at_once,
@@ -160,11 +164,12 @@ def diagnose(
 
 
 def _exact(
-    problem: Problem, variance: Floats, mean: Floats, seconds: float
+    scenario: Scenario, variance: Floats, seconds: float
 ) -> tuple[ExactDesign, ExactDesign | Undefined]:
     """The unconstrained and the safe optimum, if there is one."""
+    problem = scenario.problem
     try:
-        return exact_pair(problem, variance, mean, seconds=seconds)
+        return exact_pair(problem, variance, scenario.constraint_mean, seconds=seconds)
     except Infeasible as cause:
         return exact_pair(problem, variance, seconds=seconds)[0], Undefined(str(cause))
 

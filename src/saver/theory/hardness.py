@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from saver._types import Floats
+from saver.problem.guardrail import Rail
 from saver.problem.statement import Problem
 from saver.theory.nodewise import Nodewise, Number, Undefined, label, per_state
 
@@ -44,10 +45,12 @@ class Hardness:
     gap: Number
 
 
-def hardness(problem: Problem, variance: Floats, mean: Floats, at: Nodewise, earned: float) -> Hardness:
-    """The parameters; `mean` are the constraint means, `earned` is V_c(b_*)."""
-    afford = problem.rails[0].credit
-    difference = earned - problem.rails[0].value
+def hardness(
+    problem: Problem, rail: Rail, variance: Floats, mean: Floats, at: Nodewise, earned: float
+) -> Hardness:
+    """The parameters of one guardrail; `mean` are its constraint means, `earned` is V_c(b_*)."""
+    afford = rail.credit
+    difference = earned - rail.value
     rows = np.arange(len(at.state))
     safe = np.argmax(at.baseline, axis=1)
     here = mean[at.state]
@@ -61,9 +64,9 @@ def hardness(problem: Problem, variance: Floats, mean: Floats, at: Nodewise, ear
     level = here[rows, safe]
     drawn = at.baseline[rows, safe] < 1.0
     with np.errstate(divide="ignore", invalid="ignore"):
-        two = np.where(drawn | (level <= 0), np.nan, weighted.sum(axis=1) / (problem.rails[0].alpha * level))
+        two = np.where(drawn | (level <= 0), np.nan, weighted.sum(axis=1) / (rail.alpha * level))
     proof = np.where(drawn, np.nan, np.sum(at.policy * least, axis=1))
-    gaps = np.abs((1.0 - problem.rails[0].alpha) * level[:, None] - here)[others & (at.target > 0)]
+    gaps = np.abs((1.0 - rail.alpha) * level[:, None] - here)[others & (at.target > 0)]
     return Hardness(
         one=(afford + abs(difference)) / afford,
         one_signed=(afford + difference) / afford,

@@ -31,7 +31,8 @@ class Way:
 
     Attributes:
         safe: whether it keeps the promise, with baseline episodes where it must.
-        constraint_value: V_c of its behaviour without baseline episodes.
+        guardrail: the one that its behaviour is nearest to breaking, or breaks most.
+        constraint_value: V_c of that, of its behaviour without baseline episodes; costs are negative.
         baseline_share: of baseline episodes in the long run.
         limit: K * MSE in the long run, if nothing is lost.
         at_budget: K * MSE at the budget asked about, with what the certificate costs, and lost and late
@@ -46,6 +47,7 @@ class Way:
     """
 
     safe: bool
+    guardrail: str
     constraint_value: float
     baseline_share: float
     limit: Number
@@ -73,7 +75,7 @@ class Forecast:
         problem, world = scenario.problem, scenario.world
         self.feedback = feedback
         self.problem, self.episodes = problem, episodes
-        self.mean = np.array(world.constraint.mean)
+        self.rails, self.means = scenario.rails, scenario.means
         self.c = problem.question.size
         self.cost = self.c**2 * np.array(check_variance(problem.mdp, world.reward.variance))
         average = np.sum(self.c * world.reward.mean) / self.c.sum()  # which stands for what was not seen
@@ -98,7 +100,9 @@ class Forecast:
         what surely earns most, `explores` if it plays at random for sqrt(K) episodes first.
         """
         K, share, spending = self.episodes, 0.0, None
-        d, earned = visits(self.problem.mdp, policy), self.stage.play(policy).value(self.mean)
+        d, play = visits(self.problem.mdp, policy), self.stage.play(policy)
+        earned = [play.value(mean) for mean in self.means]
+        near = self._nearest(earned)
         limit = self._in_the_long_run(d, self._share(earned) if safe else 0.0)
         if safe:
             share, spending = self._share(earned), self._spending(policy, drawn, earns)
@@ -110,7 +114,8 @@ class Forecast:
             self._reports[key] = self._report(policy, d, spending, drawn, explores)
         way = Way(
             safe,
-            earned,
+            self.rails[near].name,
+            earned[near],
             share,
             limit,
             self._error(d, K, spending, drawn),
@@ -143,16 +148,29 @@ class Forecast:
         return self.reporting.report(turnout, play)
 
     def _spending(self, policy: Floats, drawn: bool, earns: bool) -> Spending:
-        return Spending(
-            self.problem,
-            self.episodes,
-            self.stage,
-            self.mean,
-            policy,
-            drawn=drawn,
-            earns=earns,
-            feedback=self.feedback,
+        """By the guardrail that takes most."""
+        found = [
+            Spending(
+                self.problem,
+                rail,
+                self.episodes,
+                self.stage,
+                mean,
+                policy,
+                drawn=drawn,
+                earns=earns,
+                feedback=self.feedback,
+            )
+            for rail, mean in zip(self.rails, self.means, strict=True)
+        ]
+        return (
+            max(found, key=lambda one: one.episodes(self.episodes).baseline) if len(found) > 1 else found[0]
         )
+
+    def _nearest(self, earned: list[float]) -> int:
+        """The place of the guardrail that a behaviour spends most of, of what may be given up."""
+        spare = [(one - rail.required) / rail.credit for one, rail in zip(earned, self.rails, strict=True)]
+        return int(np.argmin(spare))
 
     def _paced(self, policy: Floats, d: Floats, spending: Spending) -> tuple[Floats, Spending]:
         """The mixture with the richest policy that has the smallest error: a campaign paces its design so."""
@@ -165,7 +183,7 @@ class Forecast:
         """Tries larger and larger parts, until the error grows."""
         least, best = self._error(d, self.episodes, spending, drawn=False), (d, spending)
         rows = np.zeros(len(self.stage.nodes.state), dtype=np.int64)
-        richest(self.stage.nodes, self.mean, self.mean, rows)
+        richest(self.stage.nodes, spending.mean, spending.mean, rows)
         own, other = (
             self.stage.play(policy).flow,
             self.stage.evaluate(self.stage.grid.choices(True, rows)).flow,
@@ -182,12 +200,13 @@ class Forecast:
                 least, best = error, found
         return best
 
-    def _share(self, earned: float) -> float:
-        """q with q V_c(pi_0) + (1 - q) V_c(b) = (1 - alpha) V_c(pi_0); 0 if b is safe."""
-        problem = self.problem
-        if earned >= problem.required:
-            return 0.0
-        return (problem.required - earned) / (problem.rails[0].value - earned)
+    def _share(self, earned: list[float]) -> float:
+        """q with q V_c(pi_0) + (1 - q) V_c(b) = required; 0 if b is safe, the largest of all guardrails."""
+        found = [
+            0.0 if one >= rail.required else (rail.required - one) / (rail.value - one)
+            for one, rail in zip(earned, self.rails, strict=True)
+        ]
+        return max(found)
 
     def _in_the_long_run(self, d: Floats, share: float) -> Number:
         """K * MSE of a share of baseline episodes and the rest of a behaviour with visits `d`."""

@@ -80,12 +80,22 @@ def _ways(d: Diagnosis, width: int) -> list[str]:
             if way.bounded < 1.0
         ],
         _line("price of safety", d.price),
+        *_costs(d),
         _line("relative gap of the safe limit", d.gap) + f", of the other {d.unconstrained_gap:.2g}",
         "(paper: b_* and baseline episodes in turn; exact: the optimal safe design; interval, anytime:",
         " half the length at level .95 at this budget, at one time and at all times; baseline: the share of",
         " baseline episodes in the long run; certificate: how many more the certified ledger needs here)",
         *([] if d.feedback.complete else _at_once(d)),
     ]
+
+
+def _costs(d: Diagnosis) -> list[str]:
+    """Which of several guardrails costs what."""
+    if len(d.costs) < 2:
+        return []
+    by = sorted(d.costs.items(), key=lambda item: -item[1])
+    said = ", ".join(f"{name} {cost:.2g} %" if cost > 0.0 else f"{name} nothing" for name, cost in by)
+    return [f"  one per cent more of what may be given up lowers the safe limit by: {said}"]
 
 
 def _at_once(d: Diagnosis) -> list[str]:

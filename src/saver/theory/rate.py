@@ -78,7 +78,7 @@ def regret_rate(
         raise InvalidProblem(f"budgets holds {len(sizes)} different numbers; a fit needs at least 3")
     checks.whole("runs", runs, 2)
     world = scenario.world
-    mean = world.constraint.mean if against == "safe" else None
+    mean = scenario.constraint_mean if against == "safe" else None
     best = exact(scenario.problem, world.reward.variance, mean)
     regret, stderr = np.zeros(len(sizes)), np.zeros(len(sizes))
     for i, K in enumerate(sizes):

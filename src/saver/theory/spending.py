@@ -10,6 +10,7 @@ import numpy as np
 from saver._types import Floats
 from saver.design.flows import richest
 from saver.problem import Problem, visits
+from saver.problem.guardrail import Rail
 from saver.problem.moments import Moments
 from saver.safety.certified import Certified
 from saver.safety.entries import Tally
@@ -47,7 +48,7 @@ class Look(NamedTuple):
 
 
 class Spending:
-    """How many other episodes the certified ledger needs beside a behaviour.
+    """How many other episodes the certified ledger of one guardrail needs beside a behaviour.
 
     At episode k that is the smallest k_0 with
         k_0 alpha V_0 + (k - k_0) (V_c(b) - required) >= slack(k - k_0) + required - low(k - k_0):
@@ -70,6 +71,7 @@ class Spending:
     def __init__(
         self,
         problem: Problem,
+        rail: Rail,
         episodes: int,
         stage: Stage,
         mean: Floats,
@@ -79,7 +81,8 @@ class Spending:
         earns: bool,
         feedback: Delivery = AT_ONCE,
     ) -> None:
-        self.problem, self.stage, self.play = problem, stage, stage.play(policy)
+        self.problem, self.rail, self.mean = problem, rail, mean
+        self.stage, self.play = stage, stage.play(policy)
         self.earned, self.same, self.feedback = self.play.value(mean), self._same(), feedback
         self._courses: dict[int, list[tuple[float, float, float]]] = {}
         self.grid = np.unique(np.round(np.geomspace(1, MANY, POINTS)))
@@ -87,7 +90,7 @@ class Spending:
         boxes = [self._box(ledger, n - 1.0, d, mean) for n in self.grid]
         lowers = [lower for lower, _ in boxes]
         least = stage.least if stage.deterministic else Play.value
-        self.ahead = np.array([max(0.0, problem.required - least(self.play, lower)) for lower in lowers])
+        self.ahead = np.array([max(0.0, rail.required - least(self.play, lower)) for lower in lowers])
         self.open = self._summed([self.earned - self.play.value(lower) for lower in lowers])
         self.paths, self.boxed, self.strays = (np.zeros(len(self.grid)) for _ in range(3))
         if not stage.deterministic:
@@ -120,13 +123,14 @@ class Spending:
         """What a lost trial adds, and one that is out."""
         sampled = drawn and not self.stage.deterministic
         plays = [self.play] if sampled else tracked(self.stage, self.play)
-        baseline, problem = self.stage.play(self.problem.baseline), self.problem
-        worth = Worth(plays, baseline, problem.rails[0].value, problem.required)
+        baseline = self.stage.play(self.problem.baseline)
+        worth = Worth(plays, baseline, self.rail.value, self.rail.required)
         self.lost = np.array([worth.adds(lower, self.feedback.ran) for lower in lowers])
         self.away = np.array([worth.adds(lower, self.feedback.order == "asked") for lower in lowers])
 
     def _ledger(self, K: int) -> Certified:
-        return Certified(Terms(self.problem, K, self.stage, self.feedback.losses, self.feedback.order))
+        feedback = self.feedback
+        return Certified(Terms(self.problem, K, self.stage, feedback.losses, feedback.order, self.rail))
 
     def _same(self) -> float:
         """The share of trials that go where the baseline goes, and are counted as such."""
@@ -147,12 +151,12 @@ class Spending:
         rows = np.zeros(len(self.stage.nodes.state), dtype=np.int64)
         worth, _ = richest(self.stage.nodes, mean, mean, rows)
         play = self.stage.evaluate(self.stage.grid.choices(True, rows))
-        low, safe = np.array([play.value(lower) for lower in lowers]), self.problem.rails[0].value
-        passes = self.problem.required - low + self.problem.rails[0].credit <= self.ahead
+        low, safe = np.array([play.value(lower) for lower in lowers]), self.rail.value
+        passes = self.rail.required - low + self.rail.credit <= self.ahead
         enough = np.flatnonzero(((worth + low) / 2.0 >= safe) & passes)
         if len(enough) and worth > safe:
-            self.known, self.gain = float(self.grid[enough[0]]), worth - self.problem.required
-            self.richest, self.surely = self.stage.grid.by_state(play.flow), low - self.problem.required
+            self.known, self.gain = float(self.grid[enough[0]]), worth - self.rail.required
+            self.richest, self.surely = self.stage.grid.by_state(play.flow), low - self.rail.required
             self.unsure = worth - low
 
     def _summed(self, values: list[float]) -> Floats:
@@ -224,13 +228,13 @@ class Spending:
         baseline, earner = look.finished(spent)
         n = look.done - baseline - earner
         away = look.asked - spent.baseline - spent.earner - n
-        credit = ledger.rail.credit * (1.0 if feedback.ran else feedback.told)
+        credit = self.rail.credit * (1.0 if feedback.ran else feedback.told)
         surely = self._at(n, self.surely)
         gain = feedback.told * self.gain + feedback.lost * (surely if feedback.ran else min(0.0, surely))
-        spare = feedback.told * (self.earned - self.problem.required) + feedback.lost * self._at(n, self.lost)
+        spare = feedback.told * (self.earned - self.rail.required) + feedback.lost * self._at(n, self.lost)
         believed = baseline * credit + earner * gain + n * spare + away * self._at(n, self.away)
         if feedback.order == "asked":
-            believed += (spent.baseline - baseline) * ledger.rail.credit + (spent.earner - earner) * surely
+            believed += (spent.baseline - baseline) * self.rail.credit + (spent.earner - earner) * surely
         return believed - self._unseen(n, away, earner, ledger)
 
     def _unseen(self, n: float, away: float, earner: float, ledger: Certified) -> float:
@@ -244,8 +248,8 @@ class Spending:
         feedback, weight = self.feedback, float(self.play.weights.sum())
         new = (1.0 - self.same) * n
         seen = feedback.told * (new + earner if feedback.hidden else new)
-        rate = (self.earned - self.same * self.problem.rails[0].value) / ((1.0 - self.same) * weight)
-        unit = self.problem.rails[0].promise.scale ** 2 * self.play.noise
+        rate = (self.earned - self.same * self.rail.value) / ((1.0 - self.same) * weight)
+        unit = self.rail.promise.scale**2 * self.play.noise
         tally = Tally(None, proxy=unit * seen, length=weight * seen)
         tally.gained = rate * tally.length
         tally.last = math.ceil(new + earner)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from saver._types import Floats
 from saver.problem import minimising
+from saver.problem.guardrail import Rail
 from saver.problem.statement import Problem
 from saver.theory.nodewise import Nodewise, Number, Undefined
 
@@ -49,18 +50,20 @@ class Tractability:
     derived: Condition
 
 
-def tractability(problem: Problem, constraint_mean: Floats, at: Nodewise, samples: int) -> Tractability:
-    """The condition for this problem with a budget of `samples` = K L."""
+def tractability(
+    problem: Problem, rail: Rail, constraint_mean: Floats, at: Nodewise, samples: int
+) -> Tractability:
+    """The condition of one guardrail with a budget of `samples` = K L."""
     worst = minimising(problem.mdp, constraint_mean)[1]
-    room = 1.0 - worst / problem.rails[0].value
+    room = 1.0 - worst / rail.value
     varying = at.spread > 0
     if not varying.any():
         none = Undefined("no reward varies, so that there is no b_*")
         void = Condition("x", "", none, none)
         return Tractability(worst, room, none, none, void, void)
     c_sigma = float(at.policy[varying].max())
-    x = c_sigma * room / problem.rails[0].alpha
-    printed, derived = _printed(room, problem.rails[0].alpha, x, samples), _derived(x, samples)
+    x = c_sigma * room / rail.alpha
+    printed, derived = _printed(room, rail.alpha, x, samples), _derived(x, samples)
     return Tractability(worst, room, c_sigma, x, printed, derived)
 
 

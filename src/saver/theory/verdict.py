@@ -13,7 +13,7 @@ from saver.design.closed import going_on
 from saver.design.exact import ExactDesign
 from saver.estimate.interval import LEVEL
 from saver.problem.bellman import value
-from saver.problem.statement import Problem
+from saver.problem.guardrail import Rail, negated
 from saver.problem.world import Scenario
 from saver.theory.delivery import AT_ONCE, Delivery
 from saver.theory.nodewise import Undefined
@@ -25,6 +25,7 @@ FREE = 1.05  # what safety may cost at the budget, the certificate included, whe
 HOPELESS = 10.0  # a price at the budget from which the question counts as unanswerable
 NOTABLE = 0.05  # share of the error that is worth naming
 ROUGH = 1e-3  # a gap from which a price is called rough
+WORTH_SAYING = 0.01  # per cent of the error for a per cent of what may be given up
 LARGE = 0.1  # share of a budget that the certificate should not take
 
 
@@ -46,7 +47,7 @@ class Verdict:
 
 
 def judge(
-    problem: Problem,
+    scenario: Scenario,
     episodes: int,
     stderr: float | None,
     ways: dict[str, Way],
@@ -65,7 +66,7 @@ def judge(
     if isinstance(best.at_budget, Undefined):
         text = f"there is no estimate at this budget: {best.at_budget.because}"
         return Verdict(
-            "hopeless", text, (*_budget(episodes, stderr, best), *_cheaper(problem, free, pair, cost))
+            "hopeless", text, (*_budget(episodes, stderr, best), *_cheaper(scenario, free, pair, cost))
         )
     if stderr is not None and best.at_budget > episodes * stderr**2 * (1.0 + CLOSE):
         reached = (best.at_budget / episodes) ** 0.5
@@ -76,7 +77,7 @@ def judge(
         if without > stderr:
             text += f", and {without:.3g} without safety"
             return Verdict("hopeless", text, tuple(_budget(episodes, stderr, best)))
-        remedies = (*_budget(episodes, stderr, best), *_cheaper(problem, free, pair, cost))
+        remedies = (*_budget(episodes, stderr, best), *_cheaper(scenario, free, pair, cost))
         return Verdict("hopeless", text, remedies)
     factor = max(1.0, best.at_budget / without_safety) if free.limit > 0 else 1.0
     text = (
@@ -85,7 +86,7 @@ def judge(
     if max(pair[0].gap, pair[1].gap) > ROUGH:
         low, high = max(1.0, pair[1].price / (1.0 + pair[1].gap)), pair[1].price * (1.0 + pair[0].gap)
         text += f" (by something from {low:.4g} to {high:.4g}: the exact design was stopped early)"
-    remedies = (*_cheaper(problem, free, pair, cost), *_budget(episodes, stderr, best, feedback))
+    remedies = (*_cheaper(scenario, free, pair, cost), *_budget(episodes, stderr, best, feedback))
     if factor > HOPELESS and stderr is None:
         return Verdict("hopeless", text, remedies)
     if pair[1].price == 1.0 and factor <= FREE:
@@ -147,18 +148,41 @@ def _best(ways: dict[str, Way]) -> tuple[str, Way]:
     return name, ways[name]
 
 
-def _cheaper(problem: Problem, free: Way, pair: tuple[ExactDesign, ExactDesign], cost: Floats) -> list[str]:
-    """What would lower the price: alpha, the baseline, the target."""
-    mdp, earned, safe, found = problem.mdp, free.constraint_value, pair[1], []
-    if safe.price == 1.0 or earned >= problem.required:
+def costs_of(scenario: Scenario, safe: ExactDesign) -> dict[str, float]:
+    """By how many per cent one per cent more of what may be given up lowers the limit."""
+    if safe.price == 1.0 or safe.limit == 0.0:
+        return {rail.name: 0.0 for rail in scenario.rails}
+    return {rail.name: safe.multipliers[rail.name] * rail.credit / safe.limit for rail in scenario.rails}
+
+
+def _allowances(scenario: Scenario, safe: ExactDesign) -> list[str]:
+    """Which of several guardrails to loosen."""
+    costs, found = costs_of(scenario, safe), []
+    for rail in sorted(scenario.rails, key=lambda rail: -costs[rail.name]):
+        if costs[rail.name] >= WORTH_SAYING:
+            found.append(
+                f"{rail.name}: a tenth more of what may be given up ({rail.credit / 10:.3g} an episode) "
+                f"lowers the error by about {10 * costs[rail.name]:.2g} % in the long run"
+            )
+    return found
+
+
+def _cheaper(scenario: Scenario, free: Way, pair: tuple[ExactDesign, ExactDesign], cost: Floats) -> list[str]:
+    """What would lower the price: what may be given up, the baseline, the target."""
+    mdp, earned, safe, found = scenario.problem.mdp, free.constraint_value, pair[1], []
+    rail = scenario.rails[0]
+    if safe.price == 1.0 or (len(scenario.rails) == 1 and earned >= rail.required):
         return []
-    nothing = "safety costs nothing in the long run"
-    enough = math.ceil(1000 * (1.0 - earned / problem.rails[0].value)) / 1000
-    if problem.rails[0].alpha < enough <= 1.0:
-        found.append(f"alpha: from {enough:g} on (now {problem.rails[0].alpha:g}) {nothing}")
-    if problem.rails[0].alpha < 1.0 and earned > 0:
-        most = earned / (1.0 - problem.rails[0].alpha)
-        found.append(f"the baseline: with one that earns at most {most:.3g} {nothing}")
+    if len(scenario.rails) > 1 or rail.value <= 0.0:
+        found += _allowances(scenario, safe)
+    else:
+        nothing = "safety costs nothing in the long run"
+        enough = math.ceil(1000 * (1.0 - earned / rail.value)) / 1000
+        if rail.alpha < enough <= 1.0:
+            found.append(f"alpha: from {enough:g} on (now {rail.alpha:g}) {nothing}")
+        if rail.alpha < 1.0 and earned > 0:
+            most = earned / (1.0 - rail.alpha)
+            found.append(f"the baseline: with one that earns at most {most:.3g} {nothing}")
     N = safe.occupancy.sum(axis=0)
     parts = np.divide(cost, N, out=np.zeros_like(N), where=N > 0)
     if parts.max() > NOTABLE * parts.sum():
@@ -196,23 +220,33 @@ def unattainable(cause: Undefined) -> Verdict:
     )
 
 
+def _about_value(rail: Rail, true: float) -> list[str]:
+    """Where a baseline value is not what the baseline earns; what it costs not to know it."""
+    if rail.learned:
+        return [f"the baseline value of {rail.name} is learned; what is predicted here takes it as known"]
+    slack = CLOSE * max(abs(true), abs(rail.low), abs(rail.high))
+    if rail.low - slack <= true <= rail.high + slack:
+        return []
+    end = rail.low if true < rail.low else rail.high
+    return [
+        f"baseline_value is {rail.sign * end:.6g}, but in this world the baseline earns "
+        f"{rail.sign * true:.6g}: "
+        + (
+            "every baseline episode is credited too much, and the promise is void"
+            if true < end
+            else "the promise is about the smaller number and void for what the baseline earns"
+        )
+    ]
+
+
 def remarks(scenario: Scenario) -> tuple[str, ...]:
     """Where the problem's promises do not fit its world, and what cannot be met."""
     problem, world = scenario.problem, scenario.world
-    mdp, promise, found = problem.mdp, problem.rails[0].promise, []
-    true = value(world.mdp, problem.baseline, scenario.means[0])
-    if abs(true - problem.rails[0].value) > CLOSE * max(abs(true), problem.rails[0].value):
-        high = true < problem.rails[0].value
-        found.append(
-            f"baseline_value is {problem.rails[0].value:.6g}, but in this world the baseline earns "
-            f"{true:.6g}: "
-            + (
-                "every baseline episode is credited too much, and the promise is void"
-                if high
-                else "the promise is about the smaller number and void for what the baseline earns"
-            )
-        )
-    found += [f"{text}: the promise is void" for text in unkept("constraint", scenario.laws[0], promise, mdp)]
+    mdp, found = problem.mdp, []
+    for rail, law, mean in zip(problem.rails, scenario.laws, scenario.means, strict=True):
+        found += _about_value(rail, value(world.mdp, problem.baseline, mean))
+        told = negated(rail.promise) if rail.sign < 0.0 else rail.promise
+        found += [f"{text}: the promise is void" for text in unkept(rail.name, law, told, mdp)]
     if problem.reward is not None:
         notes = unkept("reward", world.reward, problem.reward, mdp)
         found += [f"{text}: intervals that rest on it are void" for text in notes]
