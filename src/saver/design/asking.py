@@ -32,7 +32,7 @@ def constraints(mdp: Mdp, mean: ArrayLike | None, required: Any, name: str) -> t
         means = means[None]
     if means.ndim != 3 or means.shape[1:] != shape or len(means) == 0:
         raise InvalidProblem(
-            f"{name} has shape {means.shape}; it must be {shape}, or (m, {shape[0]}, {shape[1]}) for m of them"
+            f"{name} has shape {means.shape}; it must be {shape} or (m, {shape[0]}, {shape[1]})"
         )
     if np.ndim(required) == 0 and len(means) == 1:
         return np.array(means), np.array([checks.number("required", required)])
