@@ -28,10 +28,12 @@ def constraints(mdp: Mdp, mean: ArrayLike | None, required: Any, name: str) -> t
     if mean is None:
         return np.zeros((1, *shape)), np.array([-1.0])
     means = checks.array(name, mean)
-    if means.ndim != 3:
-        means = checks.shaped(name, means, shape)[None]
-    if len(means) == 0 or means.shape[1:] != shape:
-        raise InvalidProblem(f"{name} has shape {means.shape}; it must be {shape} or {('m', *shape)}")
+    if means.shape == shape:
+        means = means[None]
+    if means.ndim != 3 or means.shape[1:] != shape or len(means) == 0:
+        raise InvalidProblem(
+            f"{name} has shape {means.shape}; it must be {shape} or (m, {shape[0]}, {shape[1]})"
+        )
     if np.ndim(required) == 0 and len(means) == 1:
         return np.array(means), np.array([checks.number("required", required)])
     return np.array(means), np.array(checks.numbers("required", required, len(means)))
@@ -55,8 +57,9 @@ def pose(
         )
     known = None if anchor is None else checks.policy(mdp, anchor, "anchor")
     flow, N, values = safe(walk, mdp, means, required, known, names)
-    steer = np.array([steered(w, mean, N) for mean in means])
-    steer = means if np.array_equal(steer, means) else steer
+    rails = list(means)
+    cut = [steered(w, mean, N) for mean in rails]
+    steer = means if all(one is mean for one, mean in zip(cut, rails, strict=True)) else np.array(cut)
     return Asked(w, means, steer, np.minimum(required, values), flow, N, values)
 
 

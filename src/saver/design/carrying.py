@@ -24,11 +24,11 @@ def carry(walk: Walk, model: Unrolled, search: Search, asked: Asked, warm: Warm 
         if len(warm.multipliers) == len(held):
             held = warm.multipliers
         change = changed(warm, asked.steer, held)
-        if walk.nodes.discount < 1 and np.any(change):
+        if walk.nodes.discount < 1 and change.any():
             change *= walk.fading(model, search.b)
         search.certificate[:] = np.maximum(warm.prices + change, 0.0).ravel() / unit
         search.guards[HELD], search.numbers[SLACK] = held / unit, 1.0
-    if np.any(held > 0):
+    if held.any():
         search.guards[SCALE] = held / unit
         return
     if len(held) == 1:

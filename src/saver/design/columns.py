@@ -232,8 +232,7 @@ def combine(table: Any, stake: Any, multipliers: Any, pull: Any, A: Any) -> None
 
 @jit
 def mixture(c: Any, multipliers: Any, mixed: Any) -> None:
-    """mixed = sum_i multiplier_i c_i, for c [m, S * A]."""
-    mixed[:] = 0.0
+    """Add sum_i multiplier_i c_i to `mixed`, for c [m, S * A]."""
     for i in range(len(multipliers)):
         for p in range(len(mixed)):
             mixed[p] += multipliers[i] * c[i, p]

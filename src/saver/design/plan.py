@@ -31,24 +31,24 @@ class Asked(NamedTuple):
         """The same, steered by the means themselves."""
         return self._replace(steer=self.means)
 
-    def sizes(self, N: Floats) -> Floats:
+    def sizes(self, N: Floats) -> list[float]:
         """The size of the numbers whose difference each constraint is, for a behaviour with visits N."""
-        pairs = zip(self.required, self.means, strict=True)
-        return np.array([abs(required) + float(np.sum(N * np.abs(mean))) for required, mean in pairs])
+        pairs = zip(self.required.tolist(), self.means, strict=True)
+        return [abs(required) + float(np.sum(N * np.abs(mean))) for required, mean in pairs]
 
-    def holds(self, N: Floats, earned: Floats) -> bool:
-        """Whether a behaviour with visits N that earns `earned` is feasible, up to rounding."""
-        return bool(np.all(self.required - earned <= ROUNDING * self.sizes(N)))
+    def holds(self, earned: Floats, sizes: list[float]) -> bool:
+        """Whether a behaviour of these sizes that earns `earned` is feasible, up to rounding."""
+        each = zip(self.required.tolist(), earned.tolist(), sizes, strict=True)
+        return all(required - value <= ROUNDING * size for required, value, size in each)
 
     def share(self, earned: Floats) -> float:
         """The share of the safest flow that makes a flow which earns `earned` feasible."""
-        missing, room = self.required - earned, self.safest_values - earned
-        short = missing > 0
-        if not short.any():
-            return 0.0
-        if np.any(room[short] <= 0):
-            return 1.0
-        return min(1.0, float(np.max(missing[short] / room[short])))
+        share, each = 0.0, (self.required.tolist(), self.safest_values.tolist(), earned.tolist())
+        for required, most, value in zip(*each, strict=True):
+            missing, room = required - value, most - value
+            if missing > 0:
+                share = max(share, min(1.0, missing / room) if room > 0 else 1.0)
+        return share
 
 
 def steered(w: Floats, mean: Floats, visits: Floats) -> Floats:

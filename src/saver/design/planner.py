@@ -230,7 +230,7 @@ class Planner:
     ) -> Plan:
         """Solve by `solver`, in units in which the largest w is 1, and keep what the next solve needs."""
         b, unit = self._begin(model, asked, hint), float(asked.w.max())
-        aim = asked.required - ROUNDING * asked.sizes(asked.safest_visits)
+        aim = asked.required - ROUNDING * np.array(asked.sizes(asked.safest_visits))
         c, visits = asked.steer.reshape(len(aim), -1), asked.safest_visits.ravel()
         program = Program(asked.w.ravel() / unit, c, asked.required, aim, visits, asked.safest_values)
         search = Search.of(model, b, c)
@@ -265,8 +265,9 @@ class Planner:
 
     def _feasible(self, model: Unrolled, asked: Asked, found: Plan) -> Plan:
         """The plan made safe, with its limit."""
-        b, N = self.walk.made_safe(model, found.behaviour, asked)
+        b, N, sizes = self.walk.made_safe(model, found.behaviour, asked)
         limit = limit_of(asked.w, N)
-        part = float(np.sum(ROUNDING * found.multipliers * asked.sizes(N))) / limit if limit > 0 else 0.0
+        parts = zip(found.multipliers.tolist(), sizes, strict=True)
+        part = sum(ROUNDING * held * size for held, size in parts) / limit if limit > 0 else 0.0
         rounding = part / (1.0 - part) if part < 1.0 else math.inf
         return dataclasses.replace(found, behaviour=b, limit=limit, rounding=rounding)

@@ -41,8 +41,6 @@ class Search(NamedTuple):
     earn: Floats  # [S * A, columns], prices and constraints as a table, if there are several guardrails
     table: Floats  # [rows * A, columns], the advantages in each of them
     stake: Floats  # [rows, 2], their units
-    moves: Floats  # [m, columns], how constraint values move
-    mixed: Floats  # [S * A], constraints times their multipliers
 
     @classmethod
     def of(cls, model: Unrolled, b: Floats, c: Floats) -> Search:
@@ -53,14 +51,13 @@ class Search(NamedTuple):
         rows = b.copy(), b.copy(), np.ones(b.size), np.zeros(b.size), b.copy()
         guards, pairs = c.shape
         columns = width(guards) if guards > 1 else 0
-        g, average, certificate, N, mixed = (np.zeros(pairs) for _ in range(5))
+        g, average, certificate, N = (np.zeros(pairs) for _ in range(4))
         earn, table = np.zeros((pairs, columns)), np.zeros((b.size, columns))
         if guards > 1:
             earn[:, 1 : guards + 1] = c.T
-        held = np.zeros((GUARDS, guards))
-        stake, moves = np.zeros((len(weight), 2)), np.zeros((guards, columns))
+        held, stake = np.zeros((GUARDS, guards)), np.zeros((len(weight) if columns else 0, 2))
         visited = mass, weight, N, g, average, certificate
-        return cls(*rows, *visited, numbers, held, earn, table, stake, moves, mixed)
+        return cls(*rows, *visited, numbers, held, earn, table, stake)
 
 
 (

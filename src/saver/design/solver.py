@@ -126,8 +126,8 @@ def measure(model: Any, search: Any, asked: Any) -> None:
 @inner
 def measure_several(model: Any, search: Any, asked: Any) -> None:
     """The advantages of y in the prices and all constraints, and the multipliers of its step."""
-    guards, moves, m = search.guards, search.moves, search.guards.shape[1]
-    missing, scale = np.empty(m), np.zeros(moves.shape[1])
+    guards, (m, columns) = search.guards, (search.guards.shape[1], search.table.shape[1])
+    missing, scale, moves = np.empty(m), np.zeros(columns), np.zeros((m, columns))
     scale[1 : m + 1] = guards[SCALE]
     for p in range(len(search.g)):
         search.earn[p, 0] = search.g[p]
@@ -192,8 +192,9 @@ def certify(model: Any, search: Any, asked: Any, g: Any, multipliers: Any, sizes
     if len(multipliers) == 1:
         top = best(model, g, asked.c[0], multipliers[0], np.empty(0, dtype=np.uint64))
     else:
-        mixture(asked.c, multipliers, search.mixed)
-        top = best(model, g, search.mixed, 1.0, np.empty(0, dtype=np.uint64))
+        mixed = np.zeros(len(g))
+        mixture(asked.c, multipliers, mixed)
+        top = best(model, g, mixed, 1.0, np.empty(0, dtype=np.uint64))
     slack = top - owed + ROUNDING * (abs(top) + size)
     root = roots(asked.w, g)
     if slack > 0.0 and root * root > n[BOUND] * slack:

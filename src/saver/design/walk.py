@@ -82,16 +82,16 @@ class Walk:
         passes.discounted(model, y, mass, D)
         return np.divide(D, N, out=np.ones(N.size), where=N > 0).reshape(self._even.shape)
 
-    def made_safe(self, model: Unrolled, b: Floats, asked: Asked) -> tuple[Floats, Floats]:
-        """b with just enough of the safest flow mixed in for the constraints to hold, and its visits.
+    def made_safe(self, model: Unrolled, b: Floats, asked: Asked) -> tuple[Floats, Floats, list[float]]:
+        """b with just enough of the safest flow mixed in for the constraints to hold; its visits and sizes.
 
         By nodes the value of a mixture is the mixture of the values but for rounding; in phases it is not
         quite. So a few tries are made, each bolder, the last of them by nodes.
         """
         flow, N, earned = self.follow(b, asked.means)
-        share, mixed = 0.0, b
+        share, mixed, sizes = 0.0, b, asked.sizes(N)
         for k in range(TRIES):
-            if asked.holds(N, earned):
+            if asked.holds(earned, sizes):
                 break
             share += (1.0 - share) * min(1.0, 2.0**k * asked.share(earned))
             by = model if k < TRIES - 2 else self.steps
@@ -99,4 +99,5 @@ class Walk:
                 by, (1.0 - share) * flow + share * asked.safest, self.by_node(b) if by is self.steps else b
             )
             _, N, earned = self.follow(mixed, asked.means)
-        return mixed, N
+            sizes = asked.sizes(N)
+        return mixed, N, sizes
