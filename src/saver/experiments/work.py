@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Iterator
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from saver import design
 from saver._types import Floats
 from saver.design.exact import exact_pair
-from saver.engine import simulate
+from saver.engine import Runs, simulate
 from saver.experiments.catalogue import Experiment, Rate
-from saver.problem import Scenario, visits
+from saver.problem import Problem, Scenario, value, visits
 from saver.problem.seeds import child_seed
 from saver.scenarios import find_scenario
+from saver.simulator import Truth
 from saver.theory import regret_rate
 from saver.theory.nodewise import closed_design
 from saver.theory.prediction import Forecast
@@ -33,28 +35,57 @@ def campaigns(
     experiment: Experiment, collector: str, runs: int, seed: int, threads: int | None, tick: Tick
 ) -> Iterator[tuple[Any, ...]]:
     """Errors and violations of one collector at checkpoints, averaged over runs."""
-    scenario = experiment.make()
-    found = simulate(
-        scenario,
-        collector,
-        episodes=experiment.episodes,
-        runs=runs,
-        seed=named_seed(seed, experiment.name, collector),
-        threads=threads,
-        progress=lambda done: tick(done / runs),
-    )
+    scenario, found = experiment.make(), _simulated(experiment, collector, runs, seed, threads, tick)
     mse, mse_se = found.mse()
     conditional, conditional_se = _average(found.conditional_mse)
     violation, violation_se = _average(-found.budget)
     believed, share = found.ledger.mean(axis=0), found.baseline_share.mean(axis=0)
     rate, problem = found.violation_rate(), scenario.problem
-    allowance = problem.alpha * problem.baseline_value
+    allowance = problem.rails[0].credit_at(problem.rails[0].sign * found.baseline_value)
     for i, k in enumerate(found.checkpoints):
         yield (
             experiment.name, experiment.scenario, collector, experiment.episodes, runs, int(k), mse[i],
             mse_se[i], conditional[i], conditional_se[i], violation[i], violation_se[i], believed[i],
             share[i], rate, int(k) * allowance, problem.delta,
         )  # fmt: skip
+
+
+def guards(
+    experiment: Experiment, collector: str, runs: int, seed: int, threads: int | None, tick: Tick
+) -> Iterator[tuple[Any, ...]]:
+    """The budgets of each guardrail in the campaigns of `campaigns`, in the units that are told."""
+    scenario, found = experiment.make(), _simulated(experiment, collector, runs, seed, threads, tick)
+    truth = Truth(scenario)
+    for rail, required, worth in zip(scenario.problem.rails, truth.required, truth.baselines, strict=True):
+        budget, error = _average(found.budgets[rail.name])
+        believed, broken = found.ledgers[rail.name].mean(axis=0), float(found.broken(rail.name).mean())
+        for i, k in enumerate(found.checkpoints):
+            yield (
+                experiment.name, collector, runs, rail.name, rail.sign < 0.0, rail.sign * worth,
+                rail.sign * required, int(k), budget[i], error[i], believed[i], broken,
+            )  # fmt: skip
+
+
+_LATEST: dict[str, Runs] = {}  # the campaigns simulated last: two tables are made of them
+
+
+def _simulated(
+    experiment: Experiment, collector: str, runs: int, seed: int, threads: int | None, tick: Tick
+) -> Runs:
+    """The campaigns of one collector."""
+    asked = repr((experiment, collector, runs, seed))
+    if asked not in _LATEST:
+        _LATEST.clear()
+        _LATEST[asked] = simulate(
+            experiment.make(),
+            collector,
+            episodes=experiment.episodes,
+            runs=runs,
+            seed=named_seed(seed, experiment.name, collector),
+            threads=threads,
+            progress=lambda done: tick(done / runs),
+        )
+    return _LATEST[asked]
 
 
 def rate(asked: Rate, runs: int, seed: int, threads: int | None, tick: Tick) -> Iterator[tuple[Any, ...]]:
@@ -111,24 +142,44 @@ def visit_rows(scenario: Scenario, compared: Designs) -> Iterator[tuple[str, str
 
 
 def limit_rows(scenario: Scenario, compared: Designs) -> Iterator[tuple[str, str, float, float, float, bool]]:
-    """One row for each design, in units of one episode."""
+    """One row for each design, in units of one episode; of several guardrails, that which is worst kept."""
     problem, variance = scenario.problem, scenario.world.reward.variance
     for name, policy in compared.items():
         found = design.limit(problem.mdp, problem.first, variance, policy)
-        earned = scenario.world.constraint_value(policy)
-        safe = bool(earned >= problem.required * (1 - 1e-9))
-        yield scenario.name, name, found, earned, problem.required, safe
+        worst = min(guard_rows(scenario, policy), key=lambda row: row.over)
+        safe = worst.over >= -1e-9
+        yield scenario.name, name, found, worst.value, worst.required, safe
+
+
+class Guarded(NamedTuple):
+    """What a policy is worth of one guardrail, in the units that are told."""
+
+    name: str
+    value: float
+    required: float
+    over: float  # how far it keeps what is required, in units of that
+
+
+def guard_rows(scenario: Scenario, policy: Floats) -> list[Guarded]:
+    """One for each guardrail."""
+    truth, found = Truth(scenario), []
+    for i, rail in enumerate(scenario.problem.rails):
+        worth, required = value(scenario.world.mdp, policy, scenario.means[i]), truth.required[i]
+        over = rail.relative(worth - required, truth.baselines[i])
+        found.append(Guarded(rail.name, rail.sign * worth, rail.sign * required, over))
+    return found
 
 
 GAPS = ((5000, 1e-6), (100_000, 1e-3), (math.inf, 1e-2))  # flows, and how exact a limit they are worth
 
 
 def policies(scenario: Scenario) -> Designs:
-    """The designs that are compared."""
-    problem, variance = scenario.problem, np.array(scenario.world.reward.variance)
+    """The designs that are compared; where the baseline's values are not known, as if they were."""
+    problem, variance = _told(scenario), np.array(scenario.world.reward.variance)
     flows = sum(map(len, problem.mdp.layers)) * problem.mdp.actions
     gap = next(gap for most, gap in GAPS if flows <= most)
-    free, safe = exact_pair(problem, variance, scenario.world.constraint.mean, tolerance=gap)
+    # of several guardrails the first: what the exact design can be asked for until it takes all
+    free, safe = exact_pair(problem, variance, scenario.means[0], tolerance=gap)
     found = {"target": problem.first}
     if design.is_tree(problem.mdp):
         found["tree"] = closed_design(problem, variance).policy
@@ -137,6 +188,17 @@ def policies(scenario: Scenario) -> Designs:
             found["dag"] = design.dag(problem.mdp, problem.first, variance).policy
         found["dag by step"] = closed_design(problem, variance).policy
     return {**found, "exact": free.policy, "exact safe": safe.policy}
+
+
+def _told(scenario: Scenario) -> Problem:
+    """The problem of somebody who knows what the baseline is worth."""
+    problem = scenario.problem
+    known = dict(zip([rail.name for rail in problem.rails], Truth(scenario).baselines, strict=True))
+    guardrails = tuple(
+        replace(guard, baseline_value=rail.sign * known[guard.name]) if not rail.exact else guard
+        for guard, rail in zip(problem.guardrails, problem.rails, strict=False)
+    )
+    return replace(problem, guardrails=guardrails)
 
 
 def named_seed(seed: int, *names: str) -> np.random.SeedSequence:
