@@ -98,8 +98,8 @@ def number_rows(numbers: list[dict[str, Any]]) -> Table:
 
 def guard_ends(results: Results) -> list[dict[str, Any]]:
     """What is left of each of several guardrails at the end, as numbers."""
-    names = ("experiment", "collector", "guardrail", "cost", "baseline_value", "required")
-    names += ("budget", "budget_se", "believed", "violation_rate")
+    names = ["experiment", "collector", "guardrail", "cost", "baseline_value", "required"]
+    names += ["budget", "budget_se", "believed", "violation_rate"]
     found = []
     for experiment in results.experiments:
         guarded = results.guards(experiment)

@@ -126,5 +126,5 @@ def _table(rows: Any) -> Floats:
 
 def _refunds(of: float) -> Floats:
     """Euros, on each of a thousand pages."""
-    result: Floats = PRICE * (np.arange(THOUSAND) < of)
+    result: Floats = np.where(np.arange(THOUSAND) < of, PRICE, 0.0)
     return result
