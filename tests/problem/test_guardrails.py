@@ -1,4 +1,4 @@
-"""Guardrails: four ways of saying a requirement, costs, what is refused, files, episodes of unequal length."""
+"""Guardrails: four ways of saying what is required, costs, refusals, files, episodes of unequal length."""
 
 import dataclasses
 import json
