@@ -16,6 +16,7 @@ from saver.experiments.catalogue import PRICES
 from saver.experiments.folder import Folder
 from saver.experiments.results import Results
 from saver.experiments.words import COLLECTED
+from saver.figures import progress
 from saver.figures.marks import MINUS, label_lines, log_marks, number_text
 from saver.figures.style import LOOKS, figure, save
 from saver.scenarios import find_scenario
@@ -68,6 +69,33 @@ def test_no_leader_crosses_another_or_runs_under_a_name(made, name):
         left, right = sides[np.argsort(sides[:, 1])].T  # two that start together do not cross
         assert np.all(np.diff(left) >= -0.5)
         assert np.all(np.diff(right) > 0)
+
+
+def test_every_guardrail_has_a_panel_in_its_own_units(tmp_path, monkeypatch):
+    found = {}
+    monkeypatch.setattr(
+        pictures, "save", lambda made, folder, name, kinds=(): found.setdefault(name, made) and []
+    )
+    mine = Experiment("mine", "Mine", "shop", ("saver", "uniform"), 60, (2, 2, 2))
+    experiments.run(tmp_path, mine)
+    drawn = found["mine"]
+    names = [axes.get_ylabel() for axes in drawn.axes[2:]]
+    assert names == ["complaints: violation", "latency: violation", "refunds: violation"]
+    assert "the violation that the collector believes possible" in words(drawn)
+    rows = Results(Folder.find(tmp_path)).guards("mine")["latency"]["saver"]
+    ends = {line.get_ydata()[-1] for line in drawn.axes[3].get_lines()}
+    assert ends >= {-rows.end("budget"), -rows.end("believed"), 0.0}
+
+
+def test_budgets_of_several_guardrails_share_an_axis_each_with_its_name():
+    episodes = np.array([1.0, 2.0, 3.0])
+    with figure(1, 1, 3.4, 2.0) as (_, axes):
+        place = axes[0, 0]
+        progress.budget(place, episodes, {"complaints": episodes - 1.5, "latency": 4 * episodes})
+        lines = [line for line in place.get_lines() if len(line.get_xdata()) == 3]
+        np.testing.assert_array_equal([line.get_ydata()[-1] for line in lines], [1.5, 12.0])
+        assert [text.get_text() for text in place.texts] == ["complaints", "latency"]
+        assert place.get_ylim()[0] <= -0.5
 
 
 def test_names_that_end_together_are_pushed_apart():

@@ -6,17 +6,27 @@ import pytest
 import saver
 from saver import SCENARIOS, design, scenarios
 from saver.errors import InvalidProblem
-from saver.problem import visits
+from saver.problem import value, visits
 
 WORTH = {"bandit": 0.5, "movielens": 1.0, "tree": 4.0, "intractable": 0.5, "lake": 49.6724, "taxi": 13.6235}
 GYMNASIUM = ("lake", "taxi")
+ONE = [name for name in SCENARIOS if name != "shop"]  # guardrail
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_every_scenario_states_a_whole_problem(name):
+def test_every_scenario_asks_what_its_world_answers(name):
     asked = SCENARIOS[name]()
     assert asked.name == name
     assert asked.problem.mdp is asked.world.mdp
+    for rail, mean in zip(asked.problem.rails, asked.means, strict=True):
+        assert rail.value == pytest.approx(value(asked.problem.mdp, asked.problem.baseline, mean))
+        assert rail.promise.floor <= mean.min()
+        assert mean.max() <= rail.promise.ceiling
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_a_scenario_with_one_guardrail_states_a_whole_problem(name):
+    asked = SCENARIOS[name]()
     assert asked.world.constraint_value(asked.problem.baseline) == pytest.approx(asked.problem.baseline_value)
     assert asked.problem.baseline_value == pytest.approx(WORTH.get(name, 6.8048), abs=1e-4)
     alpha = 0.1 if name in GYMNASIUM else 0.25
@@ -33,7 +43,7 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("name", [*SCENARIOS, *OTHERS])
+@pytest.mark.parametrize("name", [*ONE, *OTHERS])
 def test_what_is_promised_about_rewards_is_true(name):
     asked = (SCENARIOS | OTHERS)[name]()
     law, promise = asked.world.reward, asked.problem.reward
@@ -44,7 +54,7 @@ def test_what_is_promised_about_rewards_is_true(name):
 
 
 def test_rewards_that_are_coins_are_promised_as_bounded():
-    for asked in scenarios.lower_bound_pair():
+    for asked in (*scenarios.lower_bound_pair(), scenarios.shop()):
         assert asked.problem.reward == saver.Bounded(0.0, 1.0)
 
 

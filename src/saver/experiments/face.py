@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from saver.experiments.catalogue import LEVELS, Experiment
 from saver.experiments.claims import Claim
 from saver.experiments.folder import Folder
 from saver.experiments.pictures import pictures
-from saver.experiments.report import ends, write_report
+from saver.experiments.report import ends, guard_ends, write_report
 from saver.experiments.results import Results
 from saver.experiments.runner import Progress, compute, unseen
 from saver.experiments.steps import plan_reproduce, plan_run
@@ -32,12 +32,14 @@ class Outcome:
         claims: with their verdicts; none unless all experiments of the catalogue were run.
         numbers: a row for each experiment and collector, at the end of its campaigns.
         figures: their files.
+        guardrails: where there are several, a row for each experiment, collector and guardrail.
     """
 
     folder: Path
     claims: list[Claim]
     numbers: list[dict[str, Any]]
     figures: list[Path]
+    guardrails: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,7 @@ def _present(folder: Folder, progress: Progress) -> Outcome:
     progress("figures", "", 1.0)
     claims = write_report(results, figures)
     folder.finish()
-    return Outcome(folder.path, claims, ends(results), figures)
+    return Outcome(folder.path, claims, ends(results), figures, guard_ends(results))
 
 
 def _check(seed: int, jobs: int | None, level: str, levels: tuple[str, ...]) -> None:

@@ -23,6 +23,7 @@ MARKED = 0.25  # the alpha of every experiment of the catalogue
 BANDS = ("band", "± 1 standard error of the mean over campaigns")
 LIMIT = ("dotted", "exact safe limit: no safe way of collecting is below it in the long run")
 BROKEN = ("broken", "the constraint is broken")
+BELIEVED = ("dashed", "the violation that the collector believes possible")
 Picture = tuple[str, Callable[[], list[Path]]]
 
 
@@ -72,6 +73,22 @@ def _violations(results: Results, experiment: str) -> list[Line]:
     ]
 
 
+def _guards(results: Results, experiment: str) -> dict[str, tuple[list[Line], list[Line]]]:
+    """The same of each of several guardrails: as it is, and as each collector believed."""
+    found = {}
+    for name, curves_of in results.guards(experiment).items():
+        true = [
+            Line(collector, c.episode, -c.column("budget"), c.column("budget_se"))
+            for collector, c in curves_of.items()
+        ]
+        believed = [
+            Line(collector, c.episode, -c.column("believed"), np.zeros(len(c.rows)))
+            for collector, c in curves_of.items()
+        ]
+        found[name] = (true, believed)
+    return found
+
+
 def _title(results: Results, experiment: str) -> str:
     """Above its panel."""
     return EXPERIMENTS[experiment].title if experiment in EXPERIMENTS else results.scenario(experiment)
@@ -92,19 +109,22 @@ def _panels(results: Results, names: list[str], folder: Path, group: str) -> lis
 
 
 def _one(results: Results, name: str, folder: Path) -> list[Path]:
-    """One experiment: errors, errors over the limit, violations."""
+    """One experiment: errors, errors over the limit, violations, of several guardrails a panel each."""
     lines, limit = _mse(results, name), results.limit(results.scenario(name))
-    with figure(3, 1, COLUMN, 6.4) as (made, axes):
+    guarded = _guards(results, name) or {"": (_violations(results, name), [])}
+    signs = [BANDS, LIMIT, BROKEN] + ([BELIEVED] if len(guarded) > 1 else [])
+    with figure(2 + len(guarded), 1, COLUMN, 6.4 + 1.9 * (len(guarded) - 1)) as (made, axes):
         curves.errors(axes[0, 0], lines, limit)
         curves.efficiency(axes[1, 0], lines, limit)
-        curves.violations(axes[2, 0], _violations(results, name))
         axes[0, 0].set_ylabel("mean squared error")
         axes[1, 0].set_ylabel("k · MSE / exact safe limit")
-        axes[2, 0].set_ylabel("cumulative violation")
+        for place, (rail, (true, believed)) in zip(axes[2:, 0], guarded.items(), strict=True):
+            curves.violations(place, true, believed)
+            place.set_ylabel(f"{rail}: violation" if rail else "cumulative violation")
         first = results.curve(name, results.collectors(name)[0])
         runs, K = int(first.end("runs")), int(first.end("episodes"))
         axes[0, 0].set_title(f"{_title(results, name)}: {K:,} episodes, {runs:,} campaigns")
-        explain(made, [BANDS, LIMIT, BROKEN])
+        explain(made, signs)
         return save(made, folder, re.sub(r"[^\w.-]", "_", name))
 
 

@@ -14,12 +14,24 @@ from saver.experiments import claims as claiming
 from saver.experiments.catalogue import DESIGNS, EXPERIMENTS
 from saver.experiments.claims import Claim
 from saver.experiments.results import Results
-from saver.experiments.words import CAPTIONS, CITATION, COLLECTED, MOVIELENS, MSE, STYLE, VERDICTS
+from saver.experiments.words import (
+    CAPTIONS,
+    CITATION,
+    COLLECTED,
+    GUARDED,
+    MOVIELENS,
+    MSE,
+    STYLE,
+    VERDICTS,
+)
 
 Table = list[tuple[str, ...]]
 NUMBERS = (
     "experiment", "collector", "runs", "K * MSE", "over the safe limit", "plain / conditional MSE",
     "baseline", "ever below 0",
+)  # fmt: skip
+GUARDS = (
+    "experiment", "collector", "guardrail", "baseline", "an episode", "budget", "believed", "ever below 0",
 )  # fmt: skip
 ENOUGH = 30  # runs for a plain mean squared error to mean something
 CLAIMS = ("whose", "claim", "measured", "number", "verdict")
@@ -84,6 +96,36 @@ def number_rows(numbers: list[dict[str, Any]]) -> Table:
     ]
 
 
+def guard_ends(results: Results) -> list[dict[str, Any]]:
+    """What is left of each of several guardrails at the end, as numbers."""
+    names = ["experiment", "collector", "guardrail", "cost", "baseline_value", "required"]
+    names += ["budget", "budget_se", "believed", "violation_rate"]
+    found = []
+    for experiment in results.experiments:
+        guarded = results.guards(experiment)
+        for collector in results.collectors(experiment) if guarded else ():
+            ends_of = [by_collector[collector].rows[-1] for by_collector in guarded.values()]
+            found += [{name: row[name] for name in names} for row in ends_of]
+    return found
+
+
+def guard_rows(numbers: list[dict[str, Any]]) -> Table:
+    """The same in words."""
+    return [
+        (
+            row["experiment"],
+            row["collector"],
+            row["guardrail"],
+            f"{row['baseline_value']:.4g}",
+            f"at {'most' if row['cost'] else 'least'} {row['required']:.4g}",
+            f"{row['budget']:.4g} ± {row['budget_se']:.2g}",
+            f"{row['believed']:.4g}",
+            f"{row['violation_rate']:.2%}",
+        )
+        for row in numbers
+    ]
+
+
 def _many(row: dict[str, Any]) -> bool:
     return row["runs"] >= ENOUGH and not math.isnan(row["plain"])
 
@@ -129,6 +171,9 @@ def _markdown(results: Results, found: list[Claim], pictures: dict[str, Path]) -
     for title, text, names in _sections(results, pictures):
         lines += [f"## {title}", "", text, "", *[f"![{name}](figures/{name}.png)" for name in names], ""]
     lines += ["## Numbers at the end", "", *_markdown_table(NUMBERS, number_rows(ends(results))), ""]
+    if guarded := guard_ends(results):
+        lines += ["## Guardrails at the end", "", GUARDED, ""]
+        lines += [*_markdown_table(GUARDS, guard_rows(guarded)), ""]
     lines += ["## Settings", "", "```json", _settings(results), "```", ""]
     lines += ["## How to cite", "", "The paper:", "", "```bibtex", CITATION, "```", ""]
     return "\n".join(lines)
@@ -150,6 +195,9 @@ def _html(results: Results, found: list[Claim], pictures: dict[str, Path]) -> st
         shown = "".join(_image(name, pictures[name]) for name in names)
         body.append(f"<h2>{heading}</h2><figure>{shown}<figcaption>{_marked(text)}</figcaption></figure>")
     body.append(f"<h2>Numbers at the end</h2>{_html_table(NUMBERS, number_rows(ends(results)))}")
+    if guarded := guard_ends(results):
+        table = _html_table(GUARDS, guard_rows(guarded))
+        body.append(f"<h2>Guardrails at the end</h2><p>{_marked(GUARDED)}</p>{table}")
     body.append(f"<h2>Settings</h2><pre>{html.escape(_settings(results))}</pre>")
     body.append(f"<h2>How to cite</h2><p>The paper:</p><pre>{html.escape(CITATION)}</pre>")
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'

@@ -68,6 +68,7 @@ class Results:
         for row in folder.read("campaigns"):
             self._curves.setdefault((row["experiment"], row["collector"]), []).append(row)
         self._limits = folder.read("limits")
+        self._guards = folder.read("guards") if folder.holds("guards") else []
 
     @property
     def experiments(self) -> list[str]:
@@ -88,6 +89,17 @@ class Results:
         if rows is None:
             raise InvalidData(f"{self.folder.path} has no {collector} in {experiment}; run it again")
         return Curve(tuple(rows))
+
+    def guards(self, experiment: str) -> dict[str, dict[str, Curve]]:
+        """Of several guardrails each: what each collector did with its budget; else nothing."""
+        found: dict[str, dict[str, list[Row]]] = {}
+        for row in self._guards:
+            if row["experiment"] == experiment:
+                found.setdefault(row["guardrail"], {}).setdefault(row["collector"], []).append(row)
+        return {
+            name: {collector: Curve(tuple(rows)) for collector, rows in by.items()}
+            for name, by in found.items()
+        }
 
     def limit(self, scenario: str, design: str = "exact safe") -> float:
         """The limit of a design."""

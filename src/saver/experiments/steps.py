@@ -89,17 +89,15 @@ def plan_run(experiment: Experiment, seed: int = 0, jobs: int | None = None) -> 
 def _campaigns(experiment: Experiment, level: str, seed: int, threads: int | None) -> list[Step]:
     """A step for each collector."""
     runs = experiment.runs[LEVELS.index(level)]
-    given = {"experiment": experiment, "runs": runs, "seed": seed, "threads": threads}
-    return [
-        Step(
-            f"{experiment.name}.{collector}",
-            "campaigns",
-            runs * _cost(experiment, collector),
-            work.campaigns,
-            {**given, "collector": collector},
-        )
-        for collector in experiment.collectors
-    ]
+    several, steps = len(experiment.make().problem.rails) > 1, []
+    for collector in experiment.collectors:
+        given = {"experiment": experiment, "collector": collector}
+        given |= {"runs": runs, "seed": seed, "threads": threads}
+        name, weight = f"{experiment.name}.{collector}", runs * _cost(experiment, collector)
+        steps.append(Step(name, "campaigns", weight, work.campaigns, given))
+        if several:
+            steps.append(Step(f"guards.{name}", "guards", 0.2, work.guards, given))
+    return steps
 
 
 def _cost(experiment: Experiment, collector: str) -> float:

@@ -84,6 +84,14 @@ TABLES = {
             "baseline_share": float, "violation_rate": float, "allowance": float, "delta": float,
         },
     ),
+    "guards": Table(
+        "guardrails.csv",
+        {
+            "experiment": str, "collector": str, "runs": int, "guardrail": str, "cost": yes,
+            "baseline_value": float, "required": float, "episode": int, "budget": float, "budget_se": float,
+            "believed": float, "violation_rate": float,
+        },
+    ),
     "limits": Table(
         "limits.csv",
         {

@@ -26,7 +26,8 @@ CAPTIONS = {
     "each": _line(
         """Top: mean squared error of the estimate; the first 4 % of each campaign are left out. Middle: k
         times the error over the exact safe limit, 1 being the best that is possible in the long run. Bottom:
-        cumulative constraint violation, the true one."""
+        cumulative constraint violation, the true one; of several guardrails each in its own units, and
+        dashed what the collector believed possible."""
     ),
 }
 COLLECTED = {
@@ -60,6 +61,11 @@ COLLECTED = {
 MSE = _line(
     """MSE is the mean squared error given the visits (`conditional_mse`), which has the same expectation as
     the plain one under Gaussian rewards and much less noise."""
+)
+GUARDED = _line(
+    """In the units of each guardrail: what an episode of the baseline has, what an episode may have on
+    average, and by how much the campaign kept that, truly and as the collector believed. Below 0 the promise
+    is broken."""
 )
 VERDICTS = _line(
     """A claim held if its number is inside its range by two standard errors, did not hold if it is outside by

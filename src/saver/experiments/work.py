@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from saver import design
 from saver._types import Floats
 from saver.design.exact import exact_pair
-from saver.engine import simulate
+from saver.engine import Runs, simulate
 from saver.experiments.catalogue import Experiment, Rate
 from saver.problem import Scenario, value, visits
 from saver.problem.seeds import child_seed
 from saver.scenarios import find_scenario
+from saver.simulator import Truth
 from saver.theory import regret_rate
 from saver.theory.nodewise import closed_design
 from saver.theory.prediction import Forecast
@@ -33,16 +34,7 @@ def campaigns(
     experiment: Experiment, collector: str, runs: int, seed: int, threads: int | None, tick: Tick
 ) -> Iterator[tuple[Any, ...]]:
     """Errors and violations of one collector at checkpoints, averaged over runs."""
-    scenario = experiment.make()
-    found = simulate(
-        scenario,
-        collector,
-        episodes=experiment.episodes,
-        runs=runs,
-        seed=named_seed(seed, experiment.name, collector),
-        threads=threads,
-        progress=lambda done: tick(done / runs),
-    )
+    scenario, found = experiment.make(), _simulated(experiment, collector, runs, seed, threads, tick)
     mse, mse_se = found.mse()
     conditional, conditional_se = _average(found.conditional_mse)
     violation, violation_se = _average(-found.budget)
@@ -55,6 +47,44 @@ def campaigns(
             mse_se[i], conditional[i], conditional_se[i], violation[i], violation_se[i], believed[i],
             share[i], rate, int(k) * allowance, problem.delta,
         )  # fmt: skip
+
+
+def guards(
+    experiment: Experiment, collector: str, runs: int, seed: int, threads: int | None, tick: Tick
+) -> Iterator[tuple[Any, ...]]:
+    """The budgets of each guardrail in the campaigns of `campaigns`, in the units that are told."""
+    scenario, found = experiment.make(), _simulated(experiment, collector, runs, seed, threads, tick)
+    truth = Truth(scenario)
+    for rail, required, worth in zip(scenario.problem.rails, truth.required, truth.baselines, strict=True):
+        budget, error = _average(found.budgets[rail.name])
+        believed, broken = found.ledgers[rail.name].mean(axis=0), float(found.broken(rail.name).mean())
+        for i, k in enumerate(found.checkpoints):
+            yield (
+                experiment.name, collector, runs, rail.name, rail.sign < 0.0, rail.sign * worth,
+                rail.sign * required, int(k), budget[i], error[i], believed[i], broken,
+            )  # fmt: skip
+
+
+_LATEST: dict[str, Runs] = {}  # the campaigns simulated last: two tables are made of them
+
+
+def _simulated(
+    experiment: Experiment, collector: str, runs: int, seed: int, threads: int | None, tick: Tick
+) -> Runs:
+    """The campaigns of one collector."""
+    asked = repr((experiment, collector, runs, seed))
+    if asked not in _LATEST:
+        _LATEST.clear()
+        _LATEST[asked] = simulate(
+            experiment.make(),
+            collector,
+            episodes=experiment.episodes,
+            runs=runs,
+            seed=named_seed(seed, experiment.name, collector),
+            threads=threads,
+            progress=lambda done: tick(done / runs),
+        )
+    return _LATEST[asked]
 
 
 def rate(asked: Rate, runs: int, seed: int, threads: int | None, tick: Tick) -> Iterator[tuple[Any, ...]]:
@@ -111,17 +141,32 @@ def visit_rows(scenario: Scenario, compared: Designs) -> Iterator[tuple[str, str
 
 
 def limit_rows(scenario: Scenario, compared: Designs) -> Iterator[tuple[str, str, float, float, float, bool]]:
-    """One row for each design, in units of one episode."""
+    """One row for each design, in units of one episode; of several guardrails, that which is worst kept."""
     problem, variance = scenario.problem, scenario.world.reward.variance
     for name, policy in compared.items():
         found = design.limit(problem.mdp, problem.first, variance, policy)
-        spare = [
-            (value(problem.mdp, policy, mean) - rail.required) / (abs(rail.required) or rail.unit)
-            for rail, mean in zip(scenario.rails, scenario.means, strict=True)
-        ]
-        near = int(np.argmin(spare))
-        earned = value(problem.mdp, policy, scenario.means[near])
-        yield scenario.name, name, found, earned, scenario.rails[near].required, bool(spare[near] >= -1e-9)
+        worst = min(guard_rows(scenario, policy), key=lambda row: row.over)
+        safe = worst.over >= -1e-9
+        yield scenario.name, name, found, worst.value, worst.required, safe
+
+
+class Guarded(NamedTuple):
+    """What a policy is worth of one guardrail, in the units that are told."""
+
+    name: str
+    value: float
+    required: float
+    over: float  # how far it keeps what is required, in units of that
+
+
+def guard_rows(scenario: Scenario, policy: Floats) -> list[Guarded]:
+    """One for each guardrail."""
+    found = []
+    for rail, mean in zip(scenario.rails, scenario.means, strict=True):
+        worth = value(scenario.world.mdp, policy, mean)
+        over = rail.relative(worth - rail.required, rail.value)
+        found.append(Guarded(rail.name, rail.sign * worth, rail.sign * rail.required, over))
+    return found
 
 
 GAPS = ((5000, 1e-6), (100_000, 1e-3), (math.inf, 1e-2))  # flows, and how exact a limit they are worth

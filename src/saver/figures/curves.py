@@ -9,7 +9,7 @@ import numpy as np
 
 from saver._types import Floats
 from saver.figures.marks import label_lines, mark_axes
-from saver.figures.style import BAND, BROKEN, DOTTED, GREY, LOOKS, OTHER, SCENARIOS
+from saver.figures.style import BAND, BROKEN, DASHED, DOTTED, GREY, LOOKS, OTHER, SCENARIOS
 
 FIRST = 0.04  # of a campaign that is left out on the left, where errors are of another size
 
@@ -68,9 +68,14 @@ def efficiency(axes: Any, lines: Sequence[Line], limit: float) -> None:
     _over_episodes(axes, lines[0].x, ends)
 
 
-def violations(axes: Any, lines: Sequence[Line]) -> None:
-    """The cumulative violation, minus the true budget: above the zero line the constraint is broken."""
+def violations(axes: Any, lines: Sequence[Line], believed: Sequence[Line] = ()) -> None:
+    """The cumulative violation, minus the true budget: above the zero line the constraint is broken.
+
+    Thin and dashed: what is `believed` of it.
+    """
     ends = [_band(axes, name, k, mean, mean - spread, mean + spread) for name, k, mean, spread in lines]
+    for name, k, mean, _ in believed:
+        axes.plot(k, mean, color=LOOKS.get(name, OTHER).colour, ls=DASHED, lw=0.6)
     bottom, top = axes.get_ylim()
     top = max(top, -0.06 * bottom)
     axes.axhline(0.0, color=BROKEN["edgecolor"], lw=0.9, zorder=1)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from saver._types import Floats
 from saver.figures.marks import label_lines, mark_axes
-from saver.figures.style import BAND, BROKEN, GREY
+from saver.figures.style import BAND, BROKEN, GREY, Look
 
 BLUE = "#0072B2"
 LATE = 0.1  # of a campaign, from which on intervals have to be seen whole
@@ -18,17 +19,33 @@ KINDS = {
     "design": ("#56B4E9", "the design"),
     "earn": ("#009E73", "what earns most"),
 }
+OVER = ",\nover what an episode must have"
+RAILS = (
+    Look(BLUE),
+    Look("#D55E00", (0, (5, 1.5))),
+    Look("#009E73", (0, (1, 1))),
+    Look("#CC79A7", (0, (3, 1, 1, 1))),
+)
 
 
-def budget(axes: Any, episodes: Floats, left: Floats) -> None:
-    """What is believed to be left; below 0 the constraint may be broken."""
-    axes.plot(episodes, left, color=BLUE, lw=1.4)
+def budget(axes: Any, episodes: Floats, left: Floats | Mapping[str, Floats]) -> None:
+    """What is believed to be left; below 0 the constraint may be broken.
+
+    Of several guardrails {name: what is left}, in units of what an episode must have: they share an axis.
+    """
+    several, ends = isinstance(left, Mapping), []
+    for i, (name, line) in enumerate(left.items() if isinstance(left, Mapping) else [("", left)]):
+        look = RAILS[i % len(RAILS)]
+        axes.plot(episodes, line, color=look.colour, ls=look.dashes, lw=1.0 if several else 1.4)
+        ends.append((name, float(line[-1]), look.colour))
     bottom, top = axes.get_ylim()
     bottom, top = min(bottom, -0.06 * top), max(top, -bottom * 0.06, 1e-9)
     axes.axhline(0.0, color=BROKEN["edgecolor"], lw=0.9, zorder=1)
     axes.axhspan(bottom, 0.0, **BROKEN, zorder=0)
     axes.set_ylim(bottom, top)
-    _finish(axes, episodes, "budget believed to be left")
+    _finish(axes, episodes, "budget believed to be left" + (OVER if several else ""))
+    if several:
+        label_lines(axes, ends)
 
 
 def estimates(axes: Any, episodes: Floats, value: Floats, once: Any, ever: Any, name: str) -> None:

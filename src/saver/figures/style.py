@@ -53,6 +53,7 @@ SCENARIOS = {
     "intractable": Look("#000000", (0, (2.5, 1))),
 }
 DOTTED = (0, (1.5, 1))  # the exact safe limit
+DASHED = (0, (4, 2))  # what is believed
 BAND = 0.25  # opacity
 BROKEN: Any = {"facecolor": "#F6E3E3", "edgecolor": "#B03030", "hatch": "//////", "lw": 0}
 RC: Any = {
@@ -126,6 +127,7 @@ def explain(made: Any, signs: list[tuple[str, str]], columns: int = 1) -> None:
     shown: dict[str, Any] = {
         "band": Patch(color=GREY, alpha=BAND, lw=0),
         "dotted": Line2D([], [], color=GREY, ls=DOTTED, lw=0.9),
+        "dashed": Line2D([], [], color=GREY, ls=DASHED, lw=0.6),
         "line": Line2D([], [], color=GREY, lw=1.0),
         "broken": Patch(**BROKEN),
         "point": tuple(

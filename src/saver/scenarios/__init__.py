@@ -11,6 +11,7 @@ from saver.scenarios.gridworld import gridworld
 from saver.scenarios.intractable import intractable
 from saver.scenarios.lake import lake
 from saver.scenarios.movielens import movielens
+from saver.scenarios.shop import shop
 from saver.scenarios.taxi import taxi
 from saver.scenarios.tree import lower_bound_pair, tree
 
@@ -22,6 +23,7 @@ SCENARIOS: dict[str, Callable[..., Scenario]] = {
     "intractable": intractable,
     "lake": lake,
     "taxi": taxi,
+    "shop": shop,
 }
 
 
@@ -45,6 +47,7 @@ __all__ = [
     "lake",
     "lower_bound_pair",
     "movielens",
+    "shop",
     "taxi",
     "tree",
 ]
