@@ -30,7 +30,8 @@ from saver.engine.kernel.forms import ESTIMATED, OUTSIDE, RANDOM
 from saver.engine.kernel.guards import pace_of, required_of
 from saver.engine.kernel.layout import lay_rules, lay_scene, lay_sheets, rows_of
 from saver.engine.kernel.memory import CONSTRAINT, COUNT, MEAN, SQUARES, Out, Tracker, new_run
-from saver.engine.kernel.rails import Shown, is_guarded, lay_rails, new_guards
+from saver.engine.kernel.rails import MEAN as GUARDED_MEAN
+from saver.engine.kernel.rails import Shown, is_guarded, lay_guards
 from saver.engine.kernel.streams import stream
 from saver.engine.reference import interval_of, room, run_once
 from saver.engine.runs import ANSWERS, COMMON, GUARDED
@@ -71,7 +72,7 @@ class Setting:
         elif collector.design == "closed-form" and not setup.designer.is_tree:
             design = by_step(problem.mdp, design)
         self.scene, laws = lay_scene(scenario, setup)
-        self.rails = lay_rails(setup, scenario, truth, history) if self.guarded else None
+        self.guards = lay_guards(setup, scenario, truth, history) if self.guarded else None
         self.rules = rules = lay_rules(
             setup, scenario, truth, self.scene, laws, (explore, design), fair, self.guarded
         )
@@ -102,8 +103,7 @@ class Worker:
     def __init__(self, setting: Setting, stop: Ints) -> None:
         self.setting, self.stop = setting, stop
         self.run = new_run(setting.scene, setting.rules, setting.rows, stop)
-        shape = setting.scene.uniform.shape
-        self.guards = None if setting.rails is None else new_guards(setting.rails, shape)
+        self.guards = None if setting.guards is None else setting.guards.copy()
         self.most = max(1, STEPS // len(setting.scene.factor))
         self.sheets, self.warm = setting.sheets, None
 
@@ -154,7 +154,8 @@ class Worker:
         if self.guards is not None:
             rails = self.setting.scenario.problem.rails
             told = [
-                rail.sign * mean.reshape(shape) for rail, mean in zip(rails, self.guards.mean, strict=True)
+                rail.sign * mean
+                for rail, mean in zip(rails, self.guards.shaped[:, GUARDED_MEAN], strict=True)
             ]
         return Moments(counts, mean, squares), [Moments(counts, one, np.zeros(shape)) for one in told]
 

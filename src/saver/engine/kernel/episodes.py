@@ -20,6 +20,7 @@ from saver.engine.kernel.earning import (
     seen_worth,
     together,
 )
+from saver.engine.kernel.entering import record_guards
 from saver.engine.kernel.following import rate_all, row_of
 from saver.engine.kernel.forms import (
     BY_NODE,
@@ -49,7 +50,7 @@ from saver.engine.kernel.forms import (
     SAME,
     TRUE,
 )
-from saver.engine.kernel.guarding import begin_guards, record_guards, stretch_guarded
+from saver.engine.kernel.guarding import PAST, begin_guards, stretch_guarded
 from saver.engine.kernel.learning import learn
 from saver.engine.kernel.memory import Out
 from saver.engine.kernel.onestep import stretch_one
@@ -117,6 +118,18 @@ def follow(scene: Any, rules: Any, run: Any) -> None:
         rate_all(run.tracker, 0, states, 0, run.needed, run.seen)
 
 
+@inner
+def begin_guarded(scene: Any, rules: Any, sheets: Any, run: Any, guards: Any, acting: Any, world: Any) -> Any:
+    """Nothing known but history, which is drawn here; False if some of it is refused."""
+    begin_guards(guards)
+    if not stretch_guarded(scene, rules, sheets, run, guards, PAST, guards.history, acting, world):
+        return False
+    follow(scene, rules, run)
+    if rules.weighing.wanted:
+        fold(rules.weighing, run.seen, run.scales)  # what was seen before has no weight
+    return True
+
+
 @loop
 def advance(  # noqa: PLR0912  (every kind of event in one place)
     scene: Any, rules: Any, sheets: Any, run: Any, out: Any, acting: Any, world: Any, most: int,
@@ -130,12 +143,9 @@ def advance(  # noqa: PLR0912  (every kind of event in one place)
     now, K = run.now, rules.episodes
     if now.done == NOTHING:
         begin(scene, rules, run)
-        if guards is not None:
-            if not begin_guards(scene, rules, sheets, run, guards, world):
+        if guards is not None:  # noqa: SIM102  (numba looks for just this test)
+            if not begin_guarded(scene, rules, sheets, run, guards, acting, world):
                 return REFUSED
-            follow(scene, rules, run)
-            if rules.weighing.wanted:
-                fold(rules.weighing, run.seen, run.scales)  # what was seen before has no weight
     last = min(K, now.done + most)
     while now.done < last and run.stop[0] == 0:
         number = now.done + 1
@@ -175,7 +185,7 @@ def advance(  # noqa: PLR0912  (every kind of event in one place)
             budget = now.baseline * rules.baseline + now.earned - k * rules.required
             record(scene, rules, sheets, run, out, budget)
             if guards is not None:
-                record_guards(sheets, run, guards, out, shown)
+                record_guards(now, guards, run.visited, sheets.visits[SAFE], out, shown)
             now.point += 1
             if rules.estimate == ESTIMATED:
                 return CHECK

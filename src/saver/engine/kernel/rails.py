@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from saver._types import Floats, Ints
+from saver._types import Floats
 from saver.collect import Setup
 from saver.engine.kernel.laws import lay_law
 from saver.problem.guardrail import Rail
@@ -17,11 +16,20 @@ from saver.safety.gates import ROUNDING
 from saver.safety.noise import RATES, Rule
 from saver.simulator import Truth
 
-DESIGNED, BOX, SAFE = range(3)  # whose noise a `Rule` is about
+NOISE, BOX, VALUE = range(3)  # what a `Rule` is for: designed trials, the box, V0
+RULES = ("noise", "box", "value")
 
-# One guardrail, as compiled code reads it: `rails.fixed[i].floor`.
+# Columns of `Guards.tables`, by pair: the laws; the true means; what the design is told of them, if it knows
+# them; sample means for the design; samples and means for the ledger; the box; the means as believed.
+WHERE, SCALE, TRUE, KNOWN, MEAN, COUNTED, SEEN, LOWER, UPPER, MIDDLE, HALF, LIKELY = range(12)
+# Rows of `Guards.visits`, discounted: of designed trials, expected and made; made by the baseline; room.
+EXPECTED, REALISED, SAFELY, ROOM = range(4)
+
+# One guardrail, as compiled code reads it: `g.fixed[i].floor`.
 FIXED = np.dtype(
     [
+        ("draws", "i8"),  # which guardrail the world draws at this place
+        ("law", "i8"),  # its kind
         ("learned", "i8"),  # V0 is
         ("bounded", "i8"),  # observations are
         ("paths", "i8"),  # where episodes go, the baseline's included where V0 is learned, is left to chance
@@ -44,13 +52,14 @@ FIXED = np.dtype(
         ("scale", "f8"),
         ("level", "f8"),
         ("joint_level", "f8"),  # where V0 is learned: see `Learned`
-        ("value_level", "f8"),
+        ("seen_level", "f8"),  # of V0, both sides
         ("rho", "f8"),
         ("safe_rho", "f8"),
         ("length", "f8"),  # of the longest episode
         ("first_proxy", "f8"),  # what stands for the last trial before there is one
         ("first_longest", "f8"),
         ("first_low", "f8"),
+        *((f"{name}_{part}", "f8") for name in RULES for part in ("rho", "level")),
         ("true_value", "f8"),  # of the baseline
         ("true_required", "f8"),
         ("true_unit", "f8"),  # in which true budgets are compared
@@ -75,47 +84,29 @@ KEPT = np.dtype(
 )  # fmt: skip
 
 
-class Rails(NamedTuple):
-    """What never changes."""
+class Guards(NamedTuple):
+    """The guardrails of one run; those of all runs begin as copies of one."""
 
     certified: bool  # else the plug-in ledger is kept, behind no gate
     drawn: bool  # what a trial is worth is decided by its draws
     paths: bool  # some guardrail asks where designed trials were expected, and were
+    knows: bool  # the collector knows the means
     history: int  # logged baseline episodes
     fixed: Any  # [m], records of FIXED
-    order: Ints  # the guardrails as the world draws them
-    kinds: Ints  # of the laws
-    where: Floats  # [m, pairs]
-    scale: Floats
-    data: Floats
-    means: Floats  # true, [m, pairs]
-    known: Floats  # the same where the collector knows them, else no rows
-    numbers: Floats  # [3, m, 5]: the numbers of each `Rule`
-    rates: Floats  # [3, m, RATES]
-    growth: Floats
-    weights: Floats
-
-
-class Guards(NamedTuple):
-    """The guardrails of one run."""
-
-    rails: Rails
     state: Any  # [m], records of KEPT
     cells: Floats  # the same memory, for clearing it
-    mean: Floats  # of what the design learns from, [m, pairs]
-    T: Floats  # of what the ledger learns from
-    seen: Floats
-    lower: Floats  # the box
-    upper: Floats
-    middle: Floats
-    half: Floats
-    likely: Floats  # what is believed of the means
-    lower_table: Floats  # [m, S, A], the same memory
-    likely_table: Floats
-    expected: Floats  # discounted visits of designed trials, [pairs]
-    realised: Floats
-    safe_realised: Floats  # of baseline trials
-    mixed: Floats  # room
+    tables: Floats  # [m, 12, pairs]
+    shaped: Floats  # the same memory as [m, 12, S, A]
+    visits: Floats  # [4, pairs]
+    rates: Floats  # [3, m, 3, RATES]: rates, growth and weights of each `Rule`
+    data: Floats  # of empirical laws
+
+    def copy(self) -> Guards:
+        """The same for another run."""
+        cells, shaped, visits = (np.array(part) for part in (self.cells, self.shaped, self.visits))
+        tables = shaped.reshape(self.tables.shape)
+        state = cells.view(KEPT).view(np.recarray)
+        return self._replace(cells=cells, state=state, shaped=shaped, tables=tables, visits=visits)
 
 
 class Shown(NamedTuple):
@@ -132,45 +123,49 @@ def is_guarded(problem: Problem, history: int) -> bool:
     return len(problem.rails) > 1 or not first.exact or first.sign < 0.0 or history > 0
 
 
-def lay_rails(setup: Setup, scenario: Scenario, truth: Truth, history: int) -> Rails:
-    """All guardrails."""
+def lay_guards(setup: Setup, scenario: Scenario, truth: Truth, history: int) -> Guards:
+    """All guardrails, before the first episode."""
     problem, certified = setup.problem, setup.collector.certified
     rails, known = problem.rails, setup.knowledge.constraint_mean
-    ledgers: list[Any] = list(setup.gated.values()) if certified else [None] * len(rails)
-    fixed: Any = np.zeros(len(rails), dtype=FIXED).view(np.recarray)
-    rules = []
-    for i, (rail, used) in enumerate(zip(rails, ledgers, strict=True)):
-        numbers = _stated(rail) | _true(rail, truth, i) | ({} if used is None else _argued(used))
+    shape, m = (problem.mdp.states, problem.mdp.actions), len(problem.rails)
+    fixed: Any = np.zeros(m, dtype=FIXED).view(np.recarray)
+    names, laws = [rail.name for rail in rails], list(scenario.world.laws)
+    fixed.draws = [0] if m == 1 else [names.index(name) for name in laws]
+    rates = np.zeros((3, m, 3, RATES))
+    shaped, cells = np.zeros((m, 12, *shape)), np.zeros(m * len(KEPT.names or ()))
+    data = _lay_laws(scenario, fixed, shaped)
+    shaped[:, TRUE] = scenario.means
+    if known is not None:
+        shaped[:, KNOWN] = problem.means(known)
+    ledgers: list[Any] = list(setup.gated.values()) if certified else []
+    for i, rail in enumerate(rails):
+        numbers = _stated(rail) | _true(rail, truth, i) | (_argued(ledgers[i]) if certified else {})
         for name, number in numbers.items():
             fixed[i][name] = number
-        blank = Rule.of(rail.promise, 0.5, 1.0, 1.0)
-        own = (blank, blank) if used is None else (used.rule, used.box.numbers.rule)
-        rules.append((*own, getattr(used, "safe_rule", blank)))
-    each = list(zip(*rules, strict=True))  # [3][m]
-    kinds, where, scale, data = _laws(scenario)
-    names = [rail.name for rail in rails]
-    laws = list(scenario.world.laws)
-    return Rails(
-        certified,
-        certified and setup.stage.deterministic,
-        bool(fixed.paths.any()),
-        history,
-        fixed,
-        np.array([0] if len(laws) == 1 else [names.index(name) for name in laws]),
-        kinds,
-        where,
-        scale,
-        data,
-        scenario.means.reshape(len(rails), -1).copy(),
-        np.zeros((0, 0)) if known is None else problem.means(known).reshape(len(rails), -1),
-        np.array([[[rule.bounded, *rule[1:5]] for rule in row] for row in each], dtype=np.float64),
-        *(np.array([[_padded(rule[at]) for rule in row] for row in each]) for at in (5, 6, 7)),
+        for at, rule in enumerate(_rules(ledgers[i]) if certified else ()):
+            fixed[i][f"{RULES[at]}_rho"], fixed[i][f"{RULES[at]}_level"] = rule.rho, rule.level
+            if rule.bounded:
+                rates[at, i] = rule.rates, rule.growth, rule.weights
+    return Guards(
+        certified=certified,
+        drawn=certified and setup.stage.deterministic,
+        paths=bool(fixed.paths.any()),
+        knows=known is not None,
+        history=history,
+        fixed=fixed,
+        state=cells.view(KEPT).view(np.recarray),
+        cells=cells,
+        tables=shaped.reshape(m, 12, -1),
+        shaped=shaped,
+        visits=np.zeros((4, shape[0] * shape[1])),
+        rates=rates,
+        data=data,
     )
 
 
-def _padded(values: Floats) -> Floats:
-    """RATES numbers, also where there are none."""
-    return values if len(values) else np.zeros(RATES)
+def _rules(used: Any) -> list[Rule]:
+    """Of designed trials, of the box, and of V0 where it is learned."""
+    return [used.rule, used.box.numbers.rule, *([used.safe_rule] if used.rail.learned else [])]
 
 
 def _stated(rail: Rail) -> dict[str, float]:
@@ -213,34 +208,17 @@ def _argued(used: Any) -> dict[str, float]:
     }  # fmt: skip
     if used.rail.learned:
         rho, safe_rho = used.rho
-        found |= {"joint_level": used.joint_level, "value_level": used.value_level}
+        found |= {"joint_level": used.joint_level, "seen_level": used.value_level}
         found |= {"rho": rho, "safe_rho": safe_rho}
     return found
 
 
-def _laws(scenario: Scenario) -> tuple[Ints, Floats, Floats, Floats]:
-    """Kinds, locations and scales of the constraints' laws, and the data of all."""
-    laid, begin, wheres = [lay_law(law) for law in scenario.laws], 0, []
-    for _, where, _, data in laid:
-        wheres.append(where.ravel() + (begin if len(data) else 0.0))
-        begin += len(data)
-    return (
-        np.array([kind for kind, *_ in laid]),
-        np.array(wheres),
-        np.array([scale.ravel() for _, _, scale, _ in laid]),
-        np.concatenate([data for *_, data in laid]),
-    )
-
-
-def new_guards(rails: Rails, shape: tuple[int, int]) -> Guards:
-    """Room for one run."""
-    m, pairs = len(rails.fixed), math.prod(shape)
-    cells = np.zeros(m * len(KEPT.names or ()))
-    mean, T, seen, upper, middle, half = (np.zeros((m, pairs)) for _ in range(6))
-    lower, likely = (np.zeros((m, *shape)) for _ in range(2))
-    expected, realised, safe, mixed = (np.zeros(pairs) for _ in range(4))
-    state = cells.view(KEPT).view(np.recarray)
-    return Guards(
-        rails, state, cells, mean, T, seen, lower.reshape(m, pairs), upper, middle, half,
-        likely.reshape(m, pairs), lower, likely, expected, realised, safe, mixed,
-    )  # fmt: skip
+def _lay_laws(scenario: Scenario, fixed: Any, shaped: Floats) -> Floats:
+    """Kinds, locations and scales of the laws; the data of all."""
+    data: list[Floats] = []
+    for i, law in enumerate(scenario.laws):
+        kind, where, scale, own = lay_law(law)
+        fixed[i].law, shaped[i, SCALE] = kind, scale
+        shaped[i, WHERE] = where + (sum(map(len, data)) if len(own) else 0.0)
+        data.append(own)
+    return np.concatenate(data)
