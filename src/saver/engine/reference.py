@@ -138,7 +138,7 @@ def run_once(
             kept["ledger"][at] = campaign.believed
             if len(worst) > 1:
                 kept["budgets"][:, at] = account.budgets
-                kept["ledgers"][:, at] = list(campaign.budget.of.values())
+                kept["ledgers"][:, at] = list(campaign.believed_of.values())
             kept["baseline_share"][at] = account.baseline / account.episodes
             for i, target in enumerate(truth.values):
                 for name, number in answers(campaign, truth, target, fair).items():
