@@ -366,6 +366,12 @@ class Campaign:
         """The budget that the collector's own ledger believes; the plug-in one where it has none."""
         return answers.believed(self._setup, self._state)
 
+    @property
+    @reading
+    def believed_of(self) -> dict[str, float]:
+        """The same of each guardrail, by name."""
+        return answers.budgets(self._setup, self._state)
+
     @reading
     def __repr__(self) -> str:
         state = self._state

@@ -27,10 +27,14 @@ from saver.engine.kernel import episodes as kernel
 from saver.engine.kernel.earning import flush, pace
 from saver.engine.kernel.following import rate_all
 from saver.engine.kernel.forms import ESTIMATED, OUTSIDE, RANDOM
+from saver.engine.kernel.guards import pace_of, required_of
 from saver.engine.kernel.layout import lay_rules, lay_scene, lay_sheets, rows_of
 from saver.engine.kernel.memory import CONSTRAINT, COUNT, MEAN, SQUARES, Out, Tracker, new_run
+from saver.engine.kernel.rails import MEAN as GUARDED_MEAN
+from saver.engine.kernel.rails import Shown, is_guarded, lay_guards
 from saver.engine.kernel.streams import stream
 from saver.engine.reference import interval_of, room, run_once
+from saver.engine.runs import ANSWERS, COMMON, GUARDED
 from saver.errors import SaverError
 from saver.estimate.certainty import certainty_estimated
 from saver.estimate.interval import Estimate
@@ -54,8 +58,10 @@ class Setting:
         seed: int | np.random.SeedSequence,
         truth: Truth,
         fair: bool = False,
+        history: int = 0,
     ) -> None:
         self.scenario, self.collector, self.episodes, self.truth = scenario, collector, episodes, truth
+        self.history, self.guarded = history, is_guarded(scenario.problem, history)
         self.seed = child_seed(seed)
         problem = scenario.problem
         known = knowledge_of(scenario, collector)
@@ -66,7 +72,10 @@ class Setting:
         elif collector.design == "closed-form" and not setup.designer.is_tree:
             design = by_step(problem.mdp, design)
         self.scene, laws = lay_scene(scenario, setup)
-        self.rules = rules = lay_rules(setup, scenario, truth, self.scene, laws, (explore, design), fair)
+        self.guards = lay_guards(setup, scenario, truth, history) if self.guarded else None
+        self.rules = rules = lay_rules(
+            setup, scenario, truth, self.scene, laws, (explore, design), fair, self.guarded
+        )
         draws_explore = rules.explorations > 0 and not rules.explore_tracked
         self.policies = (
             explore if draws_explore else problem.baseline,
@@ -94,26 +103,28 @@ class Worker:
     def __init__(self, setting: Setting, stop: Ints) -> None:
         self.setting, self.stop = setting, stop
         self.run = new_run(setting.scene, setting.rules, setting.rows, stop)
+        self.guards = None if setting.guards is None else setting.guards.copy()
         self.most = max(1, STEPS // len(setting.scene.factor))
         self.sheets, self.warm = setting.sheets, None
 
-    def play(self, rows: range, out: Out, worst: Floats) -> None:
-        """These runs from the beginning; `out` and `worst` have one row for each."""
+    def play(self, rows: range, out: Out, shown: Shown) -> None:
+        """These runs from the beginning; `out` and `shown` have one row for each."""
         s = self.setting
         self.sheets, self.warm = s.sheets, None
         acting, world = s.streams(rows)
         if s.batch:
-            done = kernel.play_all(s.scene, s.rules, s.sheets, self.run, out, acting, world, worst)
+            done = self.play_all(out, acting, world, shown)
             if done < len(rows) and not self.stop[0]:
                 self._explain(rows[done], out.checkpoints)
             return
-        row = Out(out.checkpoints, *(kept[0] for kept in out[1:]))
+        row, own = Out(out.checkpoints, *(kept[0] for kept in out[1:])), Shown(*(kept[0] for kept in shown))
         self.run = self.run.following(Tracker.of(s.rows))  # the last plan's may have other rows
         self.run.now.done = kernel.NOTHING
         while not self.stop[0]:
             status = kernel.advance(
-                s.scene, s.rules, self.sheets, self.run, row, acting[0], world[0], self.most
-            )
+                s.scene, s.rules, self.sheets, self.run, row, acting[0], world[0], self.most,
+                self.guards, None if self.guards is None else own,
+            )  # fmt: skip
             if status == kernel.PLAN:
                 self._plan()
             elif status == kernel.CHECK:
@@ -124,22 +135,47 @@ class Worker:
                 self._explain(rows[0], out.checkpoints)
             if self.run.now.done == s.episodes:
                 break
-        worst[0] = self.run.now.worst
+        own.worst[:] = self.run.now.worst if self.guards is None else self.guards.state.worst
 
-    def _moments(self) -> tuple[Moments, Moments]:
+    def play_all(self, out: Out, acting: Any, world: Any, shown: Shown) -> int:
+        """Runs that need no help; how many were played before one that was refused."""
+        s = self.setting
+        given = s.scene, s.rules, s.sheets, self.run, out, acting, world
+        if self.guards is None:
+            return kernel.play_all(*given, shown.worst[:, 0])
+        return kernel.play_guarded(*given, self.guards, shown)
+
+    def _moments(self) -> tuple[Moments, list[Moments]]:
+        """Of rewards, and of each guardrail as it is told."""
         shape, seen = self.setting.scene.uniform.shape, self.run.seen
         counts = seen[:, COUNT].astype(np.int64).reshape(shape)
         mean, squares, constraint = (seen[:, at].reshape(shape) for at in (MEAN, SQUARES, CONSTRAINT))
-        return Moments(counts, mean, squares), Moments(counts, constraint, np.zeros(shape))
+        told = [constraint]
+        if self.guards is not None:
+            rails = self.setting.scenario.problem.rails
+            told = [
+                rail.sign * mean
+                for rail, mean in zip(rails, self.guards.shaped[:, GUARDED_MEAN], strict=True)
+            ]
+        return Moments(counts, mean, squares), [Moments(counts, one, np.zeros(shape)) for one in told]
+
+    def _asked(self, number: int) -> tuple[Floats, Floats]:
+        """What is required of a design, and the pace, by each guardrail."""
+        s, run, left = self.setting, self.run, self.setting.episodes - number + 1
+        if self.guards is None:
+            first = s.scenario.problem.rails[0].required
+            return np.array([first]), np.array([pace(s.rules, run, left)])
+        places = range(len(self.guards.state))
+        required = [required_of(self.guards, i) for i in places]
+        return np.array(required), np.array([pace_of(s.rules, self.guards, run.now, i, left) for i in places])
 
     def _plan(self) -> None:
         """A design that only Python can make: the exact one, or a user's."""
         s, run = self.setting, self.run
         number = int(run.now.done) + 1
         problem, known, (rewards, constraints) = s.scenario.problem, s.setup.knowledge, self._moments()
-        statistics = Statistics.of(problem, known, number, rewards, (constraints,))
-        required = np.array([problem.rails[0].required])
-        paced = np.array([pace(s.rules, run, s.episodes - number + 1)])
+        statistics = Statistics.of(problem, known, number, rewards, constraints)
+        required, paced = self._asked(number)
         with s.lock if callable(s.collector.design) else nullcontext():
             policy, self.warm = s.setup.designer.design(
                 statistics, s.setup.variance(rewards), required, paced, self.warm
@@ -181,15 +217,17 @@ class Worker:
     def _explain(self, r: int, checkpoints: Ints) -> None:
         """Let the reference say what was refused."""
         s = self.setting
-        run_once(s.scenario, s.collector, s.episodes, checkpoints, child_seed(s.seed, r), s.truth)
+        own = child_seed(s.seed, r)
+        run_once(s.scenario, s.collector, s.episodes, checkpoints, own, s.truth, history=s.history)
         raise SaverError(f"run {r} was refused by the compiled engine only; use engine='reference'")
 
 
 def run_compiled(
     setting: Setting, checkpoints: Ints, runs: int, threads: int, tick: Callable[[int], None]
 ) -> tuple[dict[str, Floats], Floats]:
-    """All runs; `tick` is told how many were done."""
-    kept, worst = room(setting.truth, checkpoints, runs), np.full((runs, 1), np.nan)
+    """All runs; `tick` is told how many were done. Worst budgets are [runs, guardrails]."""
+    kept = room(setting.truth, checkpoints, runs)
+    shown = room_for_guards(setting, kept, runs, len(checkpoints))
     stop, finished = np.zeros(1, dtype=np.int64), queue.SimpleQueue[int]()
     size = max(1, min(setting.batch, -(-runs // threads)))
     turns = iter([range(first, min(first + size, runs)) for first in range(0, runs, size)])
@@ -204,8 +242,8 @@ def run_compiled(
                 if stop[0]:
                     break
                 block = slice(rows.start, rows.stop)
-                out = Out(checkpoints, *(numbers[block] for numbers in kept.values()))
-                worker.play(rows, out, worst[block, 0])
+                out = Out(checkpoints, *(kept[name][block] for name in (*ANSWERS, *COMMON)))
+                worker.play(rows, out, Shown(*(numbers[block] for numbers in shown)))
                 finished.put(len(rows))
         except BaseException:
             halt()
@@ -225,16 +263,24 @@ def run_compiled(
             raise
     for future in futures:
         future.result()
-    return kept, worst
+    return kept, shown.worst
+
+
+def room_for_guards(setting: Setting, kept: dict[str, Floats], runs: int, points: int) -> Shown:
+    """The budgets of each guardrail, in `kept` where there are several."""
+    m = len(setting.truth.required)
+    budgets, ledgers = (kept.get(name, np.zeros((runs, m, points))) for name in GUARDED)
+    return Shown(budgets, ledgers, np.full((runs, m), np.nan))
 
 
 def prepare(setting: Setting, checkpoints: Ints) -> None:
     """Load the loop, or compile it and say so."""
-    folder = cache_folder()
-    cached = folder is not None and any(Path(folder).rglob("episodes.play_all-*.nbi"))
-    if not cached and not getattr(kernel.play_all, "signatures", ()):
+    folder, loop = cache_folder(), kernel.play_guarded if setting.guarded else kernel.play_all
+    cached = folder is not None and any(Path(folder).rglob(f"episodes.{loop.__name__}-*.nbi"))
+    if not cached and not getattr(loop, "signatures", ()):
         often = "once for this version" if folder else "in every process"
         print(f"saver: compiling the engine, {often}; about a minute", file=sys.stderr, flush=True)
-    blank = Out(checkpoints, *room(setting.truth, checkpoints, 0).values())
-    worker, streams = Worker(setting, np.zeros(1, dtype=np.int64)), setting.streams(range(1))
-    kernel.play_all(setting.scene, setting.rules, setting.sheets, worker.run, blank, *streams, np.zeros(0))
+    kept = room(setting.truth, checkpoints, 0)
+    blank = Out(checkpoints, *(kept[name] for name in (*ANSWERS, *COMMON)))
+    shown = room_for_guards(setting, kept, 0, len(checkpoints))
+    Worker(setting, np.zeros(1, dtype=np.int64)).play_all(blank, *setting.streams(range(1)), shown)

@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saver._types import Floats, Ints
-from saver.collect import Campaign, Collector
+from saver.collect import Campaign, Collector, Trial
 from saver.engine.runs import ANSWERS, COMMON, GUARDED
 from saver.estimate import Estimate
+from saver.problem.episode import Episode
 from saver.problem.seeds import child_seed
 from saver.problem.world import Scenario
+from saver.safety import Stage
 from saver.simulator import Feedback, Player, Truth, knowledge_of, rounds
 
 
@@ -39,12 +41,15 @@ def run_reference(
     tick: Callable[[int], None],
     returns: Returns = AT_ONCE,
     fair: bool = False,
+    history: int = 0,
 ) -> tuple[dict[str, Floats], Floats]:
     """All runs, one after the other; `tick` is told after each. Worst budgets are [runs, guardrails]."""
     kept, worst = room(truth, checkpoints, runs), np.full((runs, len(truth.required)), np.nan)
     for r in range(runs):
         own = child_seed(seed, r)
-        found, worst[r] = run_once(scenario, collector, episodes, checkpoints, own, truth, returns, fair)
+        found, worst[r] = run_once(
+            scenario, collector, episodes, checkpoints, own, truth, returns, fair, history
+        )
         for name, numbers in found.items():
             kept[name][r] = numbers
         tick(1)
@@ -90,6 +95,16 @@ def interval_of(found: Estimate) -> dict[str, float]:
     }
 
 
+def logged(scenario: Scenario, player: Player, count: int) -> list[Episode]:
+    """So many baseline episodes; what is drawn by the baseline comes from the world's stream too."""
+    problem = scenario.problem
+    safe, found = Stage(problem.mdp).grid.policy(problem.baseline), []
+    for number in range(1, count + 1):
+        draws = None if safe.sure else player.rng.random(problem.mdp.horizon)
+        found.append(player.run(Trial(number, "baseline", safe, draws)))
+    return found
+
+
 def run_once(
     scenario: Scenario,
     collector: Collector,
@@ -99,14 +114,21 @@ def run_once(
     truth: Truth,
     returns: Returns = AT_ONCE,
     fair: bool = False,
+    history: int = 0,
 ) -> tuple[dict[str, Floats], list[float]]:
     """One campaign: what is recorded at the checkpoints, and the worst true budget of each guardrail."""
     known = knowledge_of(scenario, collector)
-    losses, order = returns.losses, returns.order
-    campaign = Campaign(
-        scenario.problem, collector, episodes, knowledge=known, seed=seed, losses=losses, order=order
-    )
     player = Player(scenario.world, child_seed(seed, 1))
+    campaign = Campaign(
+        scenario.problem,
+        collector,
+        episodes,
+        knowledge=known,
+        history=logged(scenario, player, history) if history else None,
+        seed=seed,
+        losses=returns.losses,
+        order=returns.order,
+    )
     kept = {name: numbers[0] for name, numbers in room(truth, checkpoints, 1).items()}
     at, worst = 0, [math.inf]
     for done in rounds(campaign, player, truth, returns.feedback, child_seed(seed, 2)):
@@ -116,7 +138,7 @@ def run_once(
             kept["ledger"][at] = campaign.believed
             if len(worst) > 1:
                 kept["budgets"][:, at] = account.budgets
-                kept["ledgers"][:, at] = list(campaign.budget.of.values())
+                kept["ledgers"][:, at] = list(campaign.believed_of.values())
             kept["baseline_share"][at] = account.baseline / account.episodes
             for i, target in enumerate(truth.values):
                 for name, number in answers(campaign, truth, target, fair).items():

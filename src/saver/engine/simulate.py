@@ -46,6 +46,7 @@ def simulate(
     losses: str = "hostile",
     order: str = "any",
     fair: bool = False,
+    history: int = 0,
 ) -> Runs:
     """Simulate `runs` campaigns; run r uses the child r of `seed`, so results do not depend on anything else.
 
@@ -54,8 +55,9 @@ def simulate(
     Python, in one thread. By default it is the first, and the second, which says so, where the first does not
     know a ledger, a law or an outcome of one's own, or feedback. `feedback` says how trials are lost and
     delayed, `losses` and `order` what the campaign is told of that. `threads` is the number of cores to use,
-    by default all. `fair` asks for fair estimates too. `progress` counts on standard error, or is a function
-    that is told how many more runs are done.
+    by default all. `fair` asks for fair estimates too. `history` is how many logged baseline episodes each
+    campaign is told before its first trial; the world of its run draws them. `progress` counts on standard
+    error, or is a function that is told how many more runs are done.
     """
     checks.kind("scenario", scenario, Scenario)
     chosen = find_collector(collector)
@@ -63,6 +65,7 @@ def simulate(
         checks.choice("engine", engine, ENGINES)
     returns = _returns(feedback, losses, order, engine)
     checks.flag("fair", fair)
+    checks.whole("history", history, 0)
     if fair and (scenario.problem.reward is None or chosen.estimate != "certainty"):
         raise InvalidProblem(
             "fair is True, but fair estimates need a promise about rewards, Problem(reward=...), and a "
@@ -76,17 +79,19 @@ def simulate(
     check_memory(runs, len(points), count, len(scenario.problem.targets))
     truth = Truth(scenario)
     tick = _told(runs, progress)
-    if engine == "reference" or _outside(scenario, chosen, returns):
-        kept, worst = run_reference(scenario, chosen, count, points, seed, runs, truth, tick, returns, fair)
+    if engine == "reference" or _outside(scenario, chosen, returns, history):
+        kept, worst = run_reference(
+            scenario, chosen, count, points, seed, runs, truth, tick, returns, fair, history
+        )
     else:
-        setting = Setting(scenario, chosen, count, seed, truth, fair)
+        setting = Setting(scenario, chosen, count, seed, truth, fair, history)
         kept, worst = run_compiled(setting, points, runs, threads or cores(), tick)
     shared: dict[str, Any] = {name: kept[name] for name in COMMON} | _guarded(scenario, truth, kept, worst)
     by_name = {}
     for i, (name, value) in enumerate(truth.values.items()):
         mine: dict[str, Any] = {column: np.ascontiguousarray(kept[column][:, i]) for column in ANSWERS}
         one = Runs(checkpoints=points, true_value=value, **shared, **mine)
-        by_name[name] = one if scenario.problem.reward is not None else _in_the_limit(one, chosen)
+        by_name[name] = one if scenario.problem.reward is not None else _in_the_limit(one, chosen, history)
     return replace(next(iter(by_name.values())), by_name=by_name if len(by_name) > 1 else {})
 
 
@@ -104,10 +109,11 @@ def _guarded(scenario: Scenario, truth: Truth, kept: dict[str, Any], worst: Any)
     return found | {"worst_budget": near, "baseline_value": rails[0].sign * rails[0].value}
 
 
-def _in_the_limit(found: Runs, collector: Collector) -> Runs:
+def _in_the_limit(found: Runs, collector: Collector, history: int) -> Runs:
     """With the intervals at all times where nothing is promised about rewards."""
     low, high = found.interval(LEVEL)
     counted = found.checkpoints * (1.0 - (not collector.learn_from_baseline) * found.baseline_share)
+    counted = counted + history
     factor = stretched(counted, int(found.checkpoints[-1]), LEVEL)
     below, above = (found.estimates + factor * (end - found.estimates) for end in (low, high))
     return replace(found, anytime_low=below, anytime_high=above)
@@ -133,9 +139,9 @@ def _returns(feedback: Feedback | None, losses: str, order: str, engine: str | N
     return returns
 
 
-def _outside(scenario: Scenario, collector: Collector, returns: Returns) -> bool:
+def _outside(scenario: Scenario, collector: Collector, returns: Returns, history: int) -> bool:
     """Whether only the reference can run this; then say so, once."""
-    why = only_reference(scenario, collector)
+    why = only_reference(scenario, collector, history)
     if why is None and returns != AT_ONCE:
         why = "feedback that is lost or late"
     if why is not None:

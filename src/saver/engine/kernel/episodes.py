@@ -20,7 +20,8 @@ from saver.engine.kernel.earning import (
     seen_worth,
     together,
 )
-from saver.engine.kernel.following import comes_first, rate_all, rescore, row_of
+from saver.engine.kernel.entering import record_guards
+from saver.engine.kernel.following import rate_all, row_of
 from saver.engine.kernel.forms import (
     BY_NODE,
     C_SCALE,
@@ -47,17 +48,18 @@ from saver.engine.kernel.forms import (
     RANDOM,
     SAFE,
     SAME,
-    TREE,
     TRUE,
-    WEIGHT,
 )
-from saver.engine.kernel.memory import COUNT, Out
+from saver.engine.kernel.guarding import PAST, begin_guards, stretch_guarded
+from saver.engine.kernel.learning import learn
+from saver.engine.kernel.memory import Out
 from saver.engine.kernel.onestep import stretch_one
+from saver.engine.kernel.rails import Shown
 from saver.engine.kernel.reaching import box_one, reach
 from saver.engine.kernel.replanning import plan
 from saver.engine.kernel.sampling import act, choose, draw, take, welford
 from saver.engine.kernel.streams import uniform
-from saver.engine.kernel.weighing import weigh
+from saver.engine.kernel.weighing import fold, weigh
 from saver.problem.checks import LARGEST
 from saver.safety.noise import least
 from saver.safety.paths import path_bound
@@ -95,13 +97,7 @@ def begin(scene: Any, rules: Any, run: Any) -> None:
     now.next_plan = NEVER if rules.plan == FIXED else 1
     now.enough = 1
     now.by_node = rules.design_by_node
-    if rules.plan == FIXED and rules.tracked:
-        now.planned = 1
-        states = scene.nodes.state if rules.design_by_node else scene.every
-        rate_all(run.tracker, rules.first_row, states, 1, run.needed, run.seen)
-    if rules.explore_tracked and rules.explorations > 0:
-        states = scene.nodes.state if rules.explore_by_node else scene.every
-        rate_all(run.tracker, 0, states, 0, run.needed, run.seen)
+    follow(scene, rules, run)
     run.expected.fill(0.0)
     run.realised.fill(0.0)
     if rules.ledger == CERTIFIED:
@@ -109,17 +105,47 @@ def begin(scene: Any, rules: Any, run: Any) -> None:
             box_one(rules, run.seen, run.box, p)
 
 
+@inner
+def follow(scene: Any, rules: Any, run: Any) -> None:
+    """What the tracker does first."""
+    now = run.now
+    if rules.plan == FIXED and rules.tracked:
+        now.planned = 1
+        states = scene.nodes.state if rules.design_by_node else scene.every
+        rate_all(run.tracker, rules.first_row, states, 1, run.needed, run.seen)
+    if rules.explore_tracked and rules.explorations > 0:
+        states = scene.nodes.state if rules.explore_by_node else scene.every
+        rate_all(run.tracker, 0, states, 0, run.needed, run.seen)
+
+
+@inner
+def begin_guarded(scene: Any, rules: Any, sheets: Any, run: Any, guards: Any, acting: Any, world: Any) -> Any:
+    """Nothing known but history, which is drawn here; False if some of it is refused."""
+    begin_guards(guards)
+    if not stretch_guarded(scene, rules, sheets, run, guards, PAST, guards.history, acting, world):
+        return False
+    follow(scene, rules, run)
+    if rules.weighing.wanted:
+        fold(rules.weighing, run.seen, run.scales)  # what was seen before has no weight
+    return True
+
+
 @loop
 def advance(  # noqa: PLR0912  (every kind of event in one place)
-    scene: Any, rules: Any, sheets: Any, run: Any, out: Any, acting: Any, world: Any, most: int
-) -> Any:
+    scene: Any, rules: Any, sheets: Any, run: Any, out: Any, acting: Any, world: Any, most: int,
+    guards: Any, shown: Any,
+) -> Any:  # fmt: skip
     """Play on until the end, `most` episodes, or something that only the caller can do.
 
     Between two events (a plan, a checkpoint, the end of exploration, the middle) episodes are all alike.
+    `guards` is None where one guardrail is against a known value: numba then leaves out what is not None.
     """
     now, K = run.now, rules.episodes
     if now.done == NOTHING:
         begin(scene, rules, run)
+        if guards is not None:  # noqa: SIM102  (numba looks for just this test)
+            if not begin_guarded(scene, rules, sheets, run, guards, acting, world):
+                return REFUSED
     last = min(K, now.done + most)
     while now.done < last and run.stop[0] == 0:
         number = now.done + 1
@@ -143,10 +169,12 @@ def advance(  # noqa: PLR0912  (every kind of event in one place)
             if number >= now.next_plan:
                 if rules.plan == OUTSIDE:
                     return PLAN
-                plan(scene, rules, run)
+                plan(scene, rules, run, guards)
                 now.next_plan = next_plan(number, rules.replan)
             until = min(until, now.next_plan - 1)
-        if rules.one_step:
+        if guards is not None:
+            fine = stretch_guarded(scene, rules, sheets, run, guards, kind, until, acting, world)
+        elif rules.one_step:
             fine = stretch_one(scene, rules, sheets, run, kind, until, world)
         else:
             fine = stretch(scene, rules, sheets, run, kind, until, acting, world)
@@ -156,6 +184,8 @@ def advance(  # noqa: PLR0912  (every kind of event in one place)
             k = now.done
             budget = now.baseline * rules.baseline + now.earned - k * rules.required
             record(scene, rules, sheets, run, out, budget)
+            if guards is not None:
+                record_guards(now, guards, run.visited, sheets.visits[SAFE], out, shown)
             now.point += 1
             if rules.estimate == ESTIMATED:
                 return CHECK
@@ -169,15 +199,42 @@ def play_all(
     """Whole runs, one for each row of `out`; return how many were played before one that was refused."""
     for i in range(len(worst)):
         run.now.done = NOTHING
-        row = Out(
-            out.checkpoints, out.estimates[i], out.stderr[i], out.freedom[i], out.below[i], out.above[i],
-            out.conditional_mse[i], out.anytime_low[i], out.anytime_high[i], out.fair[i], out.fair_stderr[i],
-            out.budget[i], out.ledger[i], out.baseline_share[i],
-        )  # fmt: skip
-        if advance(scene, rules, sheets, run, row, acting[i], world[i], rules.episodes) != FINISHED:
+        row = row_out(out, i)
+        if (
+            advance(scene, rules, sheets, run, row, acting[i], world[i], rules.episodes, None, None)
+            != FINISHED
+        ):
             return i
         worst[i] = run.now.worst
     return len(worst)
+
+
+@loop
+def play_guarded(
+    scene: Any, rules: Any, sheets: Any, run: Any, out: Any, acting: Any, world: Any, guards: Any, shown: Any
+) -> Any:
+    """`play_all` for several guardrails, or for one against a value that is not known."""
+    for i in range(len(shown.worst)):
+        run.now.done = NOTHING
+        row, own = row_out(out, i), Shown(shown.budgets[i], shown.ledgers[i], shown.worst[i])
+        if (
+            advance(scene, rules, sheets, run, row, acting[i], world[i], rules.episodes, guards, own)
+            != FINISHED
+        ):
+            return i
+        for j in range(len(guards.state)):
+            own.worst[j] = guards.state[j].worst
+    return len(shown.worst)
+
+
+@inlined
+def row_out(out: Any, i: int) -> Any:
+    """What is kept of one run."""
+    return Out(
+        out.checkpoints, out.estimates[i], out.stderr[i], out.freedom[i], out.below[i], out.above[i],
+        out.conditional_mse[i], out.anytime_low[i], out.anytime_high[i], out.fair[i], out.fair_stderr[i],
+        out.budget[i], out.ledger[i], out.baseline_share[i],
+    )  # fmt: skip
 
 
 @inlined
@@ -355,48 +412,3 @@ def walk(  # noqa: PLR0912  (every estimator and law in one pass over the steps)
             now.weighted, now.weighted_mean, now.weighted_squares, weighed
         )
     return gained, guess, taken
-
-
-@inlined
-def learn(scene: Any, rules: Any, run: Any, kind: int, taken: int, learned: bool) -> Any:
-    """Counts, scores and the box after an episode; whether any choice may have changed."""
-    now, A, enough = run.now, scene.uniform.shape[1], run.now.enough
-    planned = now.planned == 1
-    follows = rules.tracked and (kind in (DESIGN, EARN) or rules.track_all)
-    explores = kind == EXPLORE and rules.explore_tracked
-    changed = follows or explores
-    for t in range(taken):
-        s, a = run.path[t, 0], run.path[t, 1]
-        p = s * A + a
-        if learned and rules.ledger == CERTIFIED:
-            box_one(rules, run.seen, run.box, p)
-        if explores:
-            row = row_of(scene, 0, rules.explore_by_node, t, s)
-            run.tracker.T[row, a] += 1.0
-            rescore(run.tracker, row, a, False)
-        if follows:
-            row = row_of(scene, rules.first_row, now.by_node == 1, t, s)
-            if rules.plan == OUTSIDE:
-                run.node_visits[scene.slot[t, s], a] += 1.0
-            run.tracker.T[row, a] += 1.0
-            if planned:
-                rescore(run.tracker, row, a, comes_first(run.needed, run.seen, p, enough))
-        if learned and planned:
-            if rules.tracked and run.seen[p, COUNT] < enough + taken and scene.pairs[p, WEIGHT] > 0.0:
-                released(scene, rules, run, s, a)
-                changed = True
-            if rules.plan == TREE and not run.mark[s]:
-                run.mark[s] = True
-                run.dirty[scene.nodes.layer[t] + run.dirty_count[t]] = s
-                run.dirty_count[t] += 1
-    return changed
-
-
-@loop
-def released(scene: Any, rules: Any, run: Any, s: int, a: int) -> None:
-    """Score a pair anew wherever it can be met: it may no longer come first."""
-    first = comes_first(run.needed, run.seen, s * scene.uniform.shape[1] + a, run.now.enough)
-    for t in range(len(scene.slot) if run.now.by_node else 1):
-        row = row_of(scene, 0, run.now.by_node == 1, t, s)
-        if row >= 0:
-            rescore(run.tracker, rules.first_row + row, a, first)

@@ -16,15 +16,12 @@ from saver.design.closed import going_on, own_step
 from saver.engine.kernel.forms import (
     BY_NODE,
     CERTIFIED,
-    COIN,
     DAG,
-    DATA,
     FIRST,
     FIXED,
     LATEST,
     NO_GATE,
     NO_LEDGER,
-    NORMAL,
     ONE,
     OUTSIDE,
     PAPER,
@@ -43,6 +40,8 @@ from saver.engine.kernel.forms import (
     Sheets,
     Weighing,
 )
+from saver.engine.kernel.laws import lay_law
+from saver.engine.kernel.rails import is_guarded
 from saver.estimate import ESTIMATORS
 from saver.estimate.interval import LEVEL
 from saver.estimate.sequence import Steering, bands, levels
@@ -67,7 +66,7 @@ FAR = 40.0  # deviations: no normal number that is drawn from 64 bits is further
 GATES = {"none": NO_GATE, "retrospective": RETROSPECTIVE, "prospective": PROSPECTIVE}
 
 
-def only_reference(scenario: Scenario, collector: Collector) -> str | None:  # noqa: PLR0911
+def only_reference(scenario: Scenario, collector: Collector, history: int = 0) -> str | None:  # noqa: PLR0911
     """Why the compiled loop cannot run this, or None if it can."""
     world, problem = scenario.world, scenario.problem
     if collector.ledger != "none" and LEDGERS[collector.ledger] not in KNOWN:
@@ -76,8 +75,9 @@ def only_reference(scenario: Scenario, collector: Collector) -> str | None:  # n
         return f"the gate {collector.gate!r} is one of the user's"
     if callable(world.outcome):
         return "the world's outcome is a function"
-    if len(problem.rails) > 1 or not problem.rails[0].exact or problem.rails[0].sign < 0.0:
-        return "several guardrails, a cost, or a baseline value that is not known"
+    if is_guarded(problem, history) and collector.ledger not in ("certified", "none"):
+        said = "several guardrails, a cost, a baseline value that is not known, or a history"
+        return f"{said}, with the ledger {collector.ledger!r}"
     for name, law in {"reward": world.reward, **world.laws}.items():
         if type(law) not in (Gaussian, Bernoulli, Empirical):
             return f"the {name} is a {type(law).__name__}, not a Gaussian, Bernoulli or Empirical"
@@ -139,20 +139,6 @@ def _sums(terms: Any) -> Floats:
     return np.concatenate([[0.0], np.cumsum(terms)])
 
 
-def lay_law(law: Law) -> tuple[int, Floats, Floats, Floats]:
-    """Kind, location and scale of a law; for data the first place and the number of each pair's values."""
-    shape = law.mean.shape
-    if type(law) is Gaussian:
-        return NORMAL, law.mean, np.sqrt(law.variance), np.zeros(0)
-    if type(law) is Bernoulli:
-        return COIN, law.mean, np.zeros(shape), np.zeros(0)
-    assert type(law) is Empirical
-    cells = [cell for row in law.samples for cell in row]
-    sizes = np.array([len(cell) for cell in cells], dtype=np.float64)
-    first = np.concatenate([[0.0], np.cumsum(sizes)[:-1]])
-    return DATA, first.reshape(shape), sizes.reshape(shape), np.concatenate(cells)
-
-
 def _is_watched(law: Law, pairs: Floats) -> bool:
     """Whether a reward can be drawn that its promise rules out: most promises are true."""
     least, most = pairs[:, R_WHERE], pairs[:, R_WHERE]
@@ -211,14 +197,18 @@ def lay_rules(
     laws: tuple[int, int],
     policies: tuple[Floats, Floats],
     fair: bool = False,
+    guarded: bool = False,
 ) -> Rules:
-    """The collector's choices; `policies` are the exploration and the design."""
+    """The collector's choices; `policies` are the exploration and the design.
+
+    Where the loop is `guarded` the ledgers are in its `Rails`, and the rules know of none.
+    """
     problem, collector, stage = setup.problem, setup.collector, setup.stage
     rail, known = problem.rails[0], setup.knowledge
     promise = rail.promise
     explore, design = policies if setup.explorations else (None, policies[1])
     certified: Any = setup.used if collector.certified else None
-    paths = certified is not None and not certified.deterministic
+    paths = certified is not None and not stage.deterministic
     depth = np.zeros(0)
     tracked = collector.track != "sample"
     unit = promise.scale**2 * float(scene.noise[-1])
@@ -244,7 +234,7 @@ def lay_rules(
         learn_from_baseline=collector.learn_from_baseline,
         plan=_plan_kind(setup, tracked),
         replan=float(collector.replan),
-        ledger=NO_LEDGER if setup.used is None else KNOWN[type(setup.used)],
+        ledger=NO_LEDGER if setup.used is None or guarded else KNOWN[type(setup.used)],
         gate=GATES[collector.gate],
         estimate=ESTIMATORS.index(collector.estimate),
         bounded=isinstance(scenario.problem.reward, Bounded),
@@ -282,7 +272,9 @@ def lay_rules(
         one_step=_is_one_step(setup, scene, table),
         needed=_needed(setup, design).ravel(),
         known_variance=empty if known.variance is None else floored(known.variance),
-        known_constraint=empty if known.constraint_mean is None else np.array(known.constraint_mean),
+        known_constraint=empty
+        if known.constraint_mean is None or guarded
+        else np.array(known.constraint_mean),
         weighing=_weighing(setup, fair),
     )
 

@@ -10,6 +10,7 @@ from saver._jit import inlined, inner
 from saver.collect.belief import SMALLEST_VARIANCE, believe, spread_believed
 from saver.collect.planning import one_row
 from saver.design.closed import spread_over
+from saver.engine.kernel import guards as guarded
 from saver.engine.kernel.earning import likely_mean, pace
 from saver.engine.kernel.following import comes_first, pick, rate, rate_all
 from saver.engine.kernel.forms import DAG, TREE, WEIGHT
@@ -17,7 +18,7 @@ from saver.engine.kernel.memory import COUNT, SQUARES
 
 
 @inlined
-def plan(scene: Any, rules: Any, run: Any) -> None:
+def plan(scene: Any, rules: Any, run: Any, guards: Any) -> None:
     """The design for what is believed now, and the tracker's choices for it."""
     now, b, M = run.now, run.tracker.b[rules.first_row :], run.spread[0]
     if rules.plan == TREE and now.planned and not now.whole:
@@ -35,8 +36,10 @@ def plan(scene: Any, rules: Any, run: Any) -> None:
             run.dirty_count[t] = 0
     elif rules.plan == DAG:
         plan_dag(scene, rules, run, b)
-    else:
+    elif guards is None:
         plan_one(scene, rules, run, b)
+    else:
+        plan_one_guarded(scene, rules, run, guards, b)
     now.planned = 1
     states = scene.nodes.state if rules.design_by_node else scene.every
     rate_all(run.tracker, rules.first_row, states, now.enough, run.needed, run.seen)
@@ -118,15 +121,35 @@ def plan_dag(scene: Any, rules: Any, run: Any, b: Any) -> None:
 def plan_one(scene: Any, rules: Any, run: Any, b: Any) -> None:
     """The exact design of the only decision."""
     only, A = scene.nodes.state[0], run.variance.shape[1]
-    w, mean = np.empty(A), np.empty(A)
+    mean = np.empty((1, A))
+    for a in range(A):
+        mean[0, a] = likely_mean(rules, run.seen, only * A + a)
+    paced = pace(rules, run, rules.episodes - run.now.done)
+    decide_one(scene, run, b, mean, np.array([rules.required]), np.array([paced]))
+
+
+@inner
+def plan_one_guarded(scene: Any, rules: Any, run: Any, g: Any, b: Any) -> None:
+    """The same under several guardrails."""
+    only, A, m = scene.nodes.state[0], run.variance.shape[1], len(g.state)
+    means, required, paced = np.empty((m, A)), np.empty(m), np.empty(m)
+    for i in range(m):
+        for a in range(A):
+            means[i, a] = guarded.likely_mean(g, run.seen, i, only * A + a)
+        required[i] = guarded.required_of(g, i)
+        paced[i] = guarded.pace_of(rules, g, run.now, i, rules.episodes - run.now.done)
+    decide_one(scene, run, b, means, required, paced)
+
+
+@inner
+def decide_one(scene: Any, run: Any, b: Any, means: Any, required: Any, paced: Any) -> None:
+    """Write the design of the only decision; elsewhere play is uniform."""
+    only, A = scene.nodes.state[0], run.variance.shape[1]
+    w = np.empty(A)
     for a in range(A):
         p = only * A + a
         w[a] = scene.pairs[p, WEIGHT] * scene.pairs[p, WEIGHT] * run.variance[only, a]
-        mean[a] = likely_mean(rules, run.seen, p)
-    paced = pace(rules, run, rules.episodes - run.now.done)
-    row = one_row(
-        w, mean.reshape(1, -1), scene.nodes.available[only], np.array([rules.required]), np.array([paced])
-    )
+    row = one_row(w, means, scene.nodes.available[only], required, paced)
     for s in range(b.shape[0]):
         for a in range(A):
             b[s, a] = row[a] if s == only else scene.uniform[s, a]
