@@ -10,6 +10,8 @@ import coverage_table
 import engine
 import exact
 import foreseen
+import guarded
+import guards
 import losses_audit
 import numbers_table
 import planning
@@ -27,6 +29,9 @@ BENCHMARKS = {
     "targets": answers.targets,
     "stopping": answers.stopping,
     "bias": answers.bias,
+    "baseline": guarded.baseline,
+    "shop": guarded.shop,
+    "guards": guards.table,
 }
 NUMBERS = {"numbers": numbers_table.table, "planning": planning.table}
 LONG = {
