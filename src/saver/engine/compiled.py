@@ -142,8 +142,10 @@ class Worker:
         s = self.setting
         given = s.scene, s.rules, s.sheets, self.run, out, acting, world
         if self.guards is None:
-            return kernel.play_all(*given, shown.worst[:, 0])
-        return kernel.play_guarded(*given, self.guards, shown)
+            alone: int = kernel.play_all(*given, shown.worst[:, 0])
+            return alone
+        done: int = kernel.play_guarded(*given, self.guards, shown)
+        return done
 
     def _moments(self) -> tuple[Moments, list[Moments]]:
         """Of rewards, and of each guardrail as it is told."""
