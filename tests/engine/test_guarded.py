@@ -288,10 +288,12 @@ def test_four_ways_to_say_the_same_give_the_same_runs():
             assert_same(one, found[0])
 
 
-def test_history_is_the_baselines_and_spares_baseline_episodes():
+def test_history_says_at_once_what_the_baseline_is_worth():
     asked = made("bandit", "learned alpha")
-    none, some = (simulate(asked, "saver", episodes=300, runs=20, history=n) for n in (0, 100))
-    assert some.baseline_share[:, -1].mean() < none.baseline_share[:, -1].mean()
+    none, some = (
+        simulate(asked, "saver", episodes=50, runs=20, history=n, checkpoints=[1]) for n in (0, 100)
+    )
+    assert some.ledger[:, 0].min() > none.ledger[:, 0].max() >= 0.0
     with pytest.raises(InvalidProblem, match="history is -1"):
         simulate(asked, "saver", episodes=5, runs=1, history=-1)
 
@@ -322,7 +324,7 @@ def test_declared_rewards_keep_their_intervals_with_a_history():
 def test_what_a_guardrail_refuses_is_refused_in_the_same_words(history):
     asked = made("bandit", "two, one a cost")
     first, second = asked.problem.guardrails
-    wrong = dataclasses.replace(second, promise=Bounded(0.0, 0.9))  # normal noise leaves it
+    wrong = dataclasses.replace(second, promise=Bounded(0.0, 0.6))  # normal noise leaves it
     broken = guard(asked, [first, wrong], asked.world.constraint)
     messages = []
     for engine in ("compiled", "reference"):

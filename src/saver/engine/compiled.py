@@ -281,7 +281,7 @@ def prepare(setting: Setting, checkpoints: Ints) -> None:
     cached = folder is not None and any(Path(folder).rglob(f"episodes.{loop.__name__}-*.nbi"))
     if not cached and not getattr(loop, "signatures", ()):
         often = "once for this version" if folder else "in every process"
-        print(f"saver: compiling the engine, {often}; about a minute", file=sys.stderr, flush=True)
+        print(f"saver: compiling the engine, {often}; a minute or two", file=sys.stderr, flush=True)
     kept = room(setting.truth, checkpoints, 0)
     blank = Out(checkpoints, *(kept[name] for name in (*ANSWERS, *COMMON)))
     shown = room_for_guards(setting, kept, 0, len(checkpoints))
