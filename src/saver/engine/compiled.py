@@ -142,8 +142,10 @@ class Worker:
         s = self.setting
         given = s.scene, s.rules, s.sheets, self.run, out, acting, world
         if self.guards is None:
-            return kernel.play_all(*given, shown.worst[:, 0])
-        return kernel.play_guarded(*given, self.guards, shown)
+            alone: int = kernel.play_all(*given, shown.worst[:, 0])
+            return alone
+        done: int = kernel.play_guarded(*given, self.guards, shown)
+        return done
 
     def _moments(self) -> tuple[Moments, list[Moments]]:
         """Of rewards, and of each guardrail as it is told."""
@@ -279,7 +281,7 @@ def prepare(setting: Setting, checkpoints: Ints) -> None:
     cached = folder is not None and any(Path(folder).rglob(f"episodes.{loop.__name__}-*.nbi"))
     if not cached and not getattr(loop, "signatures", ()):
         often = "once for this version" if folder else "in every process"
-        print(f"saver: compiling the engine, {often}; about a minute", file=sys.stderr, flush=True)
+        print(f"saver: compiling the engine, {often}; a minute or two", file=sys.stderr, flush=True)
     kept = room(setting.truth, checkpoints, 0)
     blank = Out(checkpoints, *(kept[name] for name in (*ANSWERS, *COMMON)))
     shown = room_for_guards(setting, kept, 0, len(checkpoints))

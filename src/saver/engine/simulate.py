@@ -76,7 +76,7 @@ def simulate(
     count = checks.whole("episodes", scenario.episodes if episodes is None else episodes, 1)
     runs = checks.whole("runs", runs, 1)
     points = _checkpoints(checkpoints, count)
-    check_memory(runs, len(points), count, len(scenario.problem.targets))
+    check_memory(runs, len(points), count, len(scenario.problem.targets), len(scenario.problem.rails))
     truth = Truth(scenario)
     tick = _told(runs, progress)
     if engine == "reference" or _outside(scenario, chosen, returns, history):
@@ -169,9 +169,10 @@ def _checkpoints(checkpoints: ArrayLike | None, episodes: int) -> Ints:
     return np.unique(np.append(raw.astype(np.int64), episodes))
 
 
-def check_memory(runs: int, points: int, episodes: int, targets: int = 1) -> None:
+def check_memory(runs: int, points: int, episodes: int, targets: int = 1, rails: int = 1) -> None:
     """Refuse what cannot be kept, before anything is run."""
-    need = 8.0 * (runs * points * (targets * len(ANSWERS) + len(COMMON)) + 2 * episodes)
+    each = targets * len(ANSWERS) + len(COMMON) + (rails - 1) * len(GUARDED)
+    need = 8.0 * (runs * points * each + 2 * episodes)
     if hasattr(os, "sysconf") and need > 0.8 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"):
         raise InvalidProblem(
             f"{runs} runs of {episodes} episodes at {points} checkpoints need {need / 1e9:,.0f} GB of "
