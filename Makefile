@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help reproduce test quick docs audit audit-losses coverage golden numbers bench format clean
+.PHONY: help reproduce test quick docs audit audit-guardrails audit-losses coverage golden numbers bench format clean
 
 help:
 	@echo "make reproduce   the paper's experiments: claims printed, figures and report in results/"
@@ -12,6 +12,7 @@ help:
 	@echo "make docs        the documentation as a site in site/; open site/index.html"
 	@echo "make quick       lint and the tests that are not slow, within a minute"
 	@echo "make audit       how often the promise breaks, in results-audit/; saver audit --full for more"
+	@echo "make audit-guardrails  the same with guardrails, in benchmarks/results/guarded-audit.md; an hour"
 	@echo "make audit-losses  the same with lost and late feedback, in benchmarks/results/losses-audit.md; an hour"
 	@echo "make coverage    lines of src/ that the tests run, kernels without the compiler; half an hour"
 	@echo "make golden      write anew the numbers that equal seeds must give; says which rows changed"
@@ -44,6 +45,9 @@ quick: $(READY)
 
 audit: $(READY)
 	$(BIN)/saver audit --quick --out results-audit
+
+audit-guardrails: $(READY)
+	$(BIN)/python benchmarks/run.py guarded-audit
 
 audit-losses: $(READY)
 	$(BIN)/python benchmarks/run.py losses-audit

@@ -48,7 +48,7 @@ def rail(scenario: Scenario, **changes: Any) -> Scenario:
     """The scenario with its guardrail said at length, and changed."""
     problem = scenario.problem
     given = {"alpha": problem.alpha, "baseline_value": problem.baseline_value, **changes}
-    one = Guardrail(CONSTRAINT, problem.constraint, **given)
+    one = Guardrail(CONSTRAINT, problem.rails[0].promise, **given)
     long = replace(problem, alpha=None, baseline_value=None, constraint=None, guardrails=(one,))
     return replace(scenario, problem=long)
 
@@ -67,7 +67,10 @@ def compared(name: str, collector: str, runs: int, episodes: int) -> list[list[A
     for value, (asked, history) in cases.items():
         found = saver.simulate(asked, collector, episodes=episodes, runs=runs, seed=SEED, history=history)
         first = first or found
-        (mse, error), share = (part[-1] * episodes for part in found.mse()), found.baseline_share[:, -1].mean()
+        (mse, error), share = (
+            (part[-1] * episodes for part in found.mse()),
+            found.baseline_share[:, -1].mean(),
+        )
         usual, known = first.mse()[0][-1] * episodes, first.baseline_share[:, -1].mean()
         given = found.conditional_mse[:, -1].mean() / first.conditional_mse[:, -1].mean()
         broken = round(found.violation_rate() * runs)

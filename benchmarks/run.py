@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 import answers
 import anytime
@@ -11,14 +12,16 @@ import engine
 import exact
 import foreseen
 import guarded
+import guarded_audit
 import guards
 import losses_audit
 import numbers_table
 import planning
 import promise
 import scale
+from tables import Table
 
-BENCHMARKS = {
+BENCHMARKS: dict[str, Callable[[], Table]] = {
     "engine": engine.table,
     "scale": scale.table,
     "exact": exact.table,
@@ -33,9 +36,10 @@ BENCHMARKS = {
     "shop": guarded.shop,
     "guards": guards.table,
 }
-NUMBERS = {"numbers": numbers_table.table, "planning": planning.table}
-LONG = {
+NUMBERS: dict[str, Callable[[], Table]] = {"numbers": numbers_table.table, "planning": planning.table}
+LONG: dict[str, Callable[[], Table]] = {
     "losses-audit": losses_audit.table,
+    "guarded-audit": guarded_audit.table,
     "foreseen": foreseen.table,
     "coverage": coverage_table.table,
 }  # an hour or two

@@ -1,0 +1,68 @@
+"""The promise with guardrails, counted: a learned or bounded baseline value, and several at once.
+
+What is judged is the TRUE line of every guardrail, which the campaign does not know. Worlds are those of the
+audit (experiments/auditing/guarded.py), drawn at random, and bandits at the edge: their target earns just
+less than what is required of a value that is learned. `broken` counts campaigns in which the true budget of
+some guardrail was below 0 at any episode; `at most` is the one-sided 95 % bound of Clopper and Pearson on
+that frequency, to be compared with `delta`, `by chance` the probability of as many or more at risk delta. A
+group is BROKEN if that is below .001 over the number of groups.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+from tables import Table
+
+from saver.experiments.auditing.count import AUDITS, RECIPES, collectors_for, world_rows
+from saver.experiments.auditing.guarded import FORMS, WAYS
+from saver.experiments.auditing.judge import judged
+from saver.experiments.auditing.verdicts import verdict
+from saver.experiments.auditing.worlds import SHAPES, Place
+from saver.experiments.tables import TABLES
+
+MORE, EDGE = 2, 5  # times the runs of the audit
+
+
+def places(level: str) -> list[tuple[Place, int, int]]:
+    size = AUDITS[level]
+    found = [
+        (Place(form, shape, i), MORE * size.runs[shape], size.heavy[shape])
+        for form in FORMS
+        for shape in SHAPES
+        for i in range(size.guarded[shape])
+    ]
+    edge = [Place("hostile", f"at the edge, {way}") for way in WAYS]
+    return found + [(place, EDGE * size.hostile["one way"], EDGE * size.hostile["one way"]) for place in edge]
+
+
+def table(level: str = "full") -> Table:
+    rows: list[dict[str, Any]] = []
+    columns, began = list(TABLES["audit"].columns), time.perf_counter()
+    todo = places(level)
+    for number, (place, runs, heavy) in enumerate(todo, 1):
+        names = collectors_for(place, place.make())
+        counts = {name: heavy if RECIPES[name].design == "exact" else runs for name in names}
+        for row in world_rows(place, counts, 0, None, lambda done: None):
+            rows.append(dict(zip(columns, row, strict=True)))
+        seconds = time.perf_counter() - began
+        print(f"{number} of {len(todo)} worlds, {seconds:.0f} s", file=sys.stderr, flush=True)
+    groups = judged(rows)
+    total, broken = sum(group.runs for group in groups), sum(group.violations for group in groups)
+    allowed = sum(group.delta * group.runs for group in groups)
+    about = f"{__doc__}\n{total:,} campaigns, {broken} broken; {allowed:.0f} are allowed.\n"
+    cells = [
+        [group.group, group.collector, group.delta, group.worlds, group.runs, group.violations,
+         f"{group.upper:.4f}", f"{group.chance:.2g}", f"{group.baseline:.3f}", verdict(group)]
+        for group in groups
+    ]  # fmt: skip
+    names = ("group", "collector", "delta", "worlds", "campaigns", "broken", "at most", "by chance",
+             "baseline", "verdict")  # fmt: skip
+    return Table("guarded-audit", about, names, cells)
+
+
+if __name__ == "__main__":
+    found = table(*sys.argv[1:])
+    print(found.markdown(), found.write())
