@@ -298,7 +298,7 @@ def test_run_writes_a_folder_and_plot_draws_it_again(tmp_path):
 
 def test_design_shows_every_guardrail_of_the_shop(tmp_path):
     shown = command("design", "shop").stdout
-    for head in ("complaints, at most 0.3063", "latency, at most 1.038", "refunds, at most 2"):
+    for head in ("complaints, at most 0.3063", "latency, at most 1.058", "refunds, at most 2"):
         assert head in shown
     assert re.search(r"target +0\.1143 +0\.3142 +1\.191 +0\.6828 +no", shown)
     learned = command("design", "shop", "--set", "learned=True", "--picture", "picture.png", cwd=tmp_path)
@@ -316,14 +316,14 @@ def test_run_prints_the_budget_of_every_guardrail_true_and_believed(tmp_path, le
     assert [(row["collector"], row["guardrail"]) for row in found] == [
         (collector, rail) for collector in ("saver", "uniform") for rail in rails
     ]
-    assert [row["required"] for row in found[:3]] == pytest.approx([1.75 * 0.175, 1.038, 2.0])
+    assert [row["required"] for row in found[:3]] == pytest.approx([1.75 * 0.175, 1.058, 2.0])
     assert [row["baseline_value"] for row in found[:3]] == pytest.approx([0.175, 0.738, 0.17])
-    # what ten visits of the baseline save: 10 (.30625 - .175), 10 * .3, 10 (2 - .17)
-    assert [row["budget"] for row in found[:3]] == pytest.approx([1.3125, 3.0, 18.3])
+    # what ten visits of the baseline save: 10 (.30625 - .175), 10 * .32, 10 (2 - .17)
+    assert [row["budget"] for row in found[:3]] == pytest.approx([1.3125, 3.2, 18.3])
     assert all(row["believed"] <= row["budget"] + 1e-9 for row in found[:3])
     assert found[3]["violation_rate"] == 1.0  # nobody guards `uniform`
     again = command("plot", "mine", cwd=tmp_path)
-    assert re.search(r"saver +latency +0\.738 +at most 1\.038 +3 ± 0", again.stdout)
+    assert re.search(r"saver +latency +0\.738 +at most 1\.058 +3\.2 ± 0", again.stdout)
     assert (tmp_path / "mine" / "guardrails.csv").exists()
     assert "## Guardrails at the end" in (tmp_path / "mine" / "report.md").read_text(encoding="utf-8")
 

@@ -10,6 +10,7 @@ import typer
 import saver
 from saver import experiments
 from saver.cli import listing, show
+from saver.cli.designs import print_designs
 from saver.cli.options import (
     Alpha,
     Campaigns,
@@ -35,11 +36,9 @@ from saver.experiments import Experiment, Outcome
 from saver.experiments.auditing import CELLS, cells, summary
 from saver.experiments.pictures import visit_tables
 from saver.experiments.report import CLAIMS, GUARDS, NUMBERS, claim_rows, guard_rows, number_rows
-from saver.experiments.tables import TABLES, Row
-from saver.experiments.work import Designs, limit_rows, policies, visit_rows
-from saver.experiments.work import guard_rows as guarded
+from saver.experiments.tables import TABLES
+from saver.experiments.work import limit_rows, policies, visit_rows
 from saver.figures.designs import picture_designs
-from saver.problem import Scenario
 from saver.scenarios import find_scenario
 
 app = typer.Typer(
@@ -227,26 +226,9 @@ def design(
     if json:
         show.plain({"designs": limits, "visits": [list(row.values())[1:] for row in visits]})
         return
-    _print_designs(made, compared, limits)
+    print_designs(made, compared, limits)
     if picture is not None:
         print(f"picture: {picture}")
-
-
-def _print_designs(made: Scenario, compared: Designs, limits: list[Row]) -> None:
-    """What each design is worth, of each guardrail."""
-    rails, found = made.problem.rails, {name: guarded(made, policy) for name, policy in compared.items()}
-    head = ["constraint value", "required"]
-    if len(rails) > 1:
-        lines = [f"at {'most' if rail.sign < 0 else 'least'}" for rail in rails]
-        kept = zip(found["target"], lines, strict=True)
-        head = [f"{one.name}, {line} {one.required:.4g}" for one, line in kept]
-    shown = []
-    for row in limits:
-        values = [one.value for one in found[row["design"]]]
-        numbers = values if len(rails) > 1 else [*values, row["required"]]
-        cells = (f"{number:.4g}" for number in (row["limit"], *numbers))
-        shown.append((row["design"], *cells, "yes" if row["safe"] else "no"))
-    show.table(("design", "K * MSE", *head, "safe"), shown, f"{made.name}: designs")
 
 
 @app.command("list")

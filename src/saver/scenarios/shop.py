@@ -63,7 +63,7 @@ THOUSAND, PRICE = 1000, 20.0  # euros, of an order
 def shop(
     *,
     alpha: float = 0.75,
-    allowance: float = 0.3,
+    allowance: float = 0.32,
     at_most: float = 2.0,
     latency_deviation: float = 0.2,
     learned: bool = False,
