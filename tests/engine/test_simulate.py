@@ -88,8 +88,8 @@ def test_runs_survive_a_round_trip_and_bad_files_are_refused(tmp_path):
     path = tmp_path / "runs.npz"
     found.save(path)
     again = Runs.load(path)
-    for field in dataclasses.fields(Runs):
-        np.testing.assert_array_equal(getattr(again, field.name), getattr(found, field.name))
+    for field in dataclasses.fields(Runs):  # arrays, numbers, and arrays by name
+        np.testing.assert_equal(getattr(again, field.name), getattr(found, field.name))
     assert [item.name for item in tmp_path.iterdir()] == ["runs.npz"]
     for content in (b"", b"PK\x03\x04broken", path.read_bytes()[:200], b"\x80\x04N."):
         bad = tmp_path / "bad.npz"
