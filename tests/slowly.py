@@ -173,7 +173,7 @@ class Slow:
     def _ends(self, group):
         shape = self.mdp.states, self.mdp.actions
         seen, hidden = {}, self.hidden_visits(group)
-        for trial in (*self.history, *group):
+        for trial in (*(() if self.deterministic else self.history), *group):
             for pair, c in trial.steps():
                 seen.setdefault(pair, []).append(c)
         lower, upper = np.full(shape, float(self.promise.floor)), np.full(shape, float(self.promise.ceiling))

@@ -66,7 +66,7 @@ FEWER = {"lake": {"episodes": 60, "runs": 1}, "taxi": {"episodes": 12, "runs": 1
 @pytest.mark.parametrize("name", SCENARIOS)
 @pytest.mark.parametrize("collector", COLLECTORS)
 def test_every_collector_on_every_scenario(name, collector):
-    if COLLECTORS[collector].design == "sepec" and name in ("tree", "gridworld", "lake", "taxi"):
+    if COLLECTORS[collector].design == "sepec" and name in ("tree", "gridworld", "lake", "taxi", "shop"):
         for engine in ("compiled", "reference"):
             with pytest.raises(InvalidProblem, match="sepec is for bandits"):
                 simulate(SCENARIOS[name](), collector, episodes=10, runs=1, engine=engine)

@@ -26,6 +26,8 @@ def same(one, two):
         return all(np.array_equal(getattr(one, n), getattr(two, n)) for n in ("indptr", "indices", "data"))
     if isinstance(one, np.ndarray):
         return one.dtype == two.dtype and one.shape == two.shape and one.tobytes() == two.tobytes()
+    if isinstance(one, dict):
+        return list(one) == list(two) and all(same(one[key], two[key]) for key in one)
     if isinstance(one, tuple | list):
         return len(one) == len(two) and all(map(same, one, two))
     return one == two

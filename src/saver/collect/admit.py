@@ -108,6 +108,12 @@ def _logged(setup: Setup, episode: Episode) -> Episode:
             "probability 0 under the baseline; give the baseline's episodes, all of them and no others"
         )
     _check_propensities("the baseline", episode, likely)
+    for rail in setup.problem.rails:
+        if rail.learned and rail.of(episode) is None:
+            raise InvalidData(
+                f"constraints[{rail.name!r}] is None, and the baseline's value is learned from history: "
+                "episodes must not be left out for what they were; give the value, or leave out all history"
+            )
     return episode
 
 

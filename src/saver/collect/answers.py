@@ -230,32 +230,46 @@ def budgets(setup: Setup, state: State, plugin: bool = False) -> dict[str, float
     return {name: setup.ledgers[book].budget(state.books[book]) for name, book in books.items()}
 
 
-def nearest(setup: Setup, state: State, found: dict[str, float]) -> float:
-    """The budget of the guardrail that is nearest to its line, in units of what it requires."""
-    if len(found) == 1:
-        return next(iter(found.values()))
+def relative(setup: Setup, state: State, found: dict[str, float]) -> dict[str, float]:
+    """Budgets in units of what an episode must earn, by guardrail."""
     shares = {}
     for kept in setup.guards:
         book = kept.used or kept.plugin
         value = setup.ledgers[book].value(state.books[book])
         shares[kept.rail.name] = kept.rail.relative(found[kept.rail.name], value)
-    return found[min(shares, key=shares.__getitem__)]
+    return shares
+
+
+def nearest(setup: Setup, state: State, found: dict[str, float]) -> str:
+    """The guardrail that is nearest to its line, in units of what it requires."""
+    if len(found) == 1:
+        return next(iter(found))
+    shares = relative(setup, state, found)
+    return min(shares, key=shares.__getitem__)
 
 
 def believed(setup: Setup, state: State) -> float:
     """The budget that the collector's own ledger believes, of the guardrail that is nearest to its line."""
-    return nearest(setup, state, budgets(setup, state))
+    found = budgets(setup, state)
+    return found[nearest(setup, state, found)]
+
+
+def look_columns(problem: Problem) -> tuple[str, ...]:
+    """Of `look`: those of LOOK, and where there are several guardrails the budget of each over its line."""
+    several = len(problem.rails) > 1
+    return LOOK + tuple(f"budget of {rail.name}" for rail in problem.rails if several)
 
 
 def look(setup: Setup, state: State) -> list[float]:
-    """The columns of LOOK, of the first target."""
+    """The columns of `look_columns`, of the first target."""
     problem = setup.problem
     asked = wanted(problem, next(iter(problem.targets)), problem.against)
     once = estimate_of(setup, state, asked, 0.95, anytime=False, fair=False)
     ever = estimate_of(setup, state, asked, 0.95, anytime=True, fair=False)
     told = state.told
     numbers = (sum(told.values()), once.value, *once.interval, *ever.interval, believed(setup, state))
-    return [float(number) for number in (*numbers, *(told[kind] for kind in KINDS))]
+    each = relative(setup, state, budgets(setup, state)).values() if len(setup.guards) > 1 else ()
+    return [float(number) for number in (*numbers, *(told[kind] for kind in KINDS), *each)]
 
 
 def look_due(state: State) -> bool:

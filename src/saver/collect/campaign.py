@@ -322,7 +322,7 @@ class Campaign:
         looks = self._state.looks
         if sum(self._state.told.values()) > (looks[-1][0] if looks else 0):
             looks = [*looks, answers.look(self._setup, self._state)]
-        return reports.plot(looks, reports.question(self.problem), Path(path))
+        return reports.plot(looks, self.problem, Path(path))
 
     @reading
     def report(self, folder: str | os.PathLike[str]) -> Path:
@@ -355,10 +355,10 @@ class Campaign:
         """What is known of safety."""
         setup, state, told = self._setup, self._state, self._state.told
         found, plugin = answers.budgets(setup, state), answers.budgets(setup, state, plugin=True)
+        name = answers.nearest(setup, state, found)
         if setup.used is None or not setup.used.certifies:
             found = dict.fromkeys(found, math.nan)
-        certified, sampled = (answers.nearest(setup, state, each) for each in (found, plugin))
-        return Budget(certified, sampled, sum(told.values()), told["baseline"], found)
+        return Budget(found[name], plugin[name], sum(told.values()), told["baseline"], found)
 
     @property
     @reading

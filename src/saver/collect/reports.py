@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from saver._files import replacing
-from saver.collect.answers import LOOK, Uncertain
+from saver.collect.answers import Uncertain, look_columns
 from saver.collect.events import Asked, Event, Told
 from saver.collect.state import KINDS, State
 from saver.errors import InvalidData, SaverError
@@ -84,7 +84,7 @@ def frame(columns: dict[str, Any]) -> Any:
     return pandas.DataFrame(columns)
 
 
-def plot(looks: list[list[float]], name: str, path: Path) -> Path:
+def plot(looks: list[list[float]], problem: Problem, path: Path) -> Path:
     """Draw the looks."""
     from saver.figures import progress as draw
     from saver.figures.style import PAGE, explain, figure, save
@@ -96,11 +96,12 @@ def plot(looks: list[list[float]], name: str, path: Path) -> Path:
         raise InvalidData(f"cannot write {path}: there is no folder {path.parent}; make it first")
     if not looks:
         raise InvalidData("there is nothing to draw: no episode has been told yet")
-    by = dict(zip(LOOK, np.array(looks).T, strict=True))
+    by = dict(zip(look_columns(problem), np.array(looks).T, strict=True))
+    left = {rail.name: by[f"budget of {rail.name}"] for rail in problem.rails if len(problem.rails) > 1}
     with figure(1, 3, PAGE, 2.3) as (made, axes):
-        draw.budget(axes[0, 0], by["episodes"], by["budget"])
+        draw.budget(axes[0, 0], by["episodes"], left or by["budget"])
         ends = ((by["low"], by["high"]), (by["anytime_low"], by["anytime_high"]))
-        draw.estimates(axes[0, 1], by["episodes"], by["value"], *ends, name)
+        draw.estimates(axes[0, 1], by["episodes"], by["value"], *ends, question(problem))
         draw.kinds(axes[0, 2], by["episodes"], {kind: by[kind] for kind in KINDS})
         bands = "95 % intervals: dark, for one look; light, for all looks at once"
         explain(made, [("broken", "the constraint may be broken"), ("band", bands)], 2)
@@ -119,7 +120,7 @@ def write_all(campaign: Campaign, folder: Path, looks: list[list[float]]) -> Non
     rows = campaign.uncertainty(next(iter(problem.targets)), against=problem.against)
     if looks:
         campaign.plot(folder / "campaign.png")
-    write(folder, "looks.csv", as_csv(LOOK, looks))
+    write(folder, "looks.csv", as_csv(look_columns(problem), looks))
     write(folder, "uncertainty.csv", as_csv(Uncertain._fields, rows))
     write(folder, "report.md", "\n".join(page(campaign, rows, bool(looks))) + "\n")
 

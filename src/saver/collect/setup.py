@@ -24,7 +24,7 @@ from saver.problem.guardrail import Rail
 from saver.problem.moments import Moments
 from saver.problem.question import VALUE
 from saver.problem.statement import Problem
-from saver.safety import LOSSES, ORDERS, Ledger, Play, Stage, Terms, ledger
+from saver.safety import LOSSES, ORDERS, Ledger, Play, Stage, Terms, ledger_for
 from saver.safety.policies import Policy
 
 USED, PLUGIN = "used", "plugin"  # the ledger behind the gate, and the one that every campaign keeps beside it
@@ -105,9 +105,9 @@ class Setup:
         found = {}
         for kept in self.guards:
             own = terms._replace(guarded=kept.rail)
-            found[kept.plugin] = ledger("plugin", own)
+            found[kept.plugin] = ledger_for("plugin", own)
             if kept.used is not None:
-                found[kept.used] = ledger(self.collector.ledger, own)
+                found[kept.used] = ledger_for(self.collector.ledger, own)
         return found
 
     def promised(self, trial: Trial) -> Play:

@@ -78,10 +78,10 @@ class Guardrail:
         checks.flag("cost", self.cost)
         given = [way for way in WAYS if getattr(self, way) is not None]
         if len(given) != 1:
-            said = " and ".join(given) if given else "nothing"
+            said = " and ".join(given) + " are" if given else "nothing is"
             raise InvalidProblem(
-                f"{said} says what is required; give exactly one of alpha, allowance, at_least, or at_most "
-                "for a cost"
+                f"{said} given as what is required; give exactly one of alpha, allowance, at_least, or "
+                "at_most for a cost"
             )
         (way,) = given
         if way == ("at_least" if self.cost else "at_most"):

@@ -3,7 +3,7 @@
 from saver.safety.gates import GATES
 from saver.safety.ledger import LOSSES, ORDERS, Book, Ledger, Terms, Ticket
 from saver.safety.plays import Play, Stage
-from saver.safety.registry import LEDGERS, ledger
+from saver.safety.registry import LEDGERS, ledger_for
 
 __all__ = [
     "GATES",
@@ -16,5 +16,5 @@ __all__ = [
     "Stage",
     "Terms",
     "Ticket",
-    "ledger",
+    "ledger_for",
 ]

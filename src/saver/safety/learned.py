@@ -96,12 +96,17 @@ class Learned(Certified):
         return float(min(max(mean, book.value_low), book.value_high))
 
     def learn(self, book: Any, episode: Episode) -> None:
-        """Logged baseline episodes say what it earns, and teach the box."""
+        """Logged baseline episodes say what it earns.
+
+        They teach the box where V0 needs it: where paths are random. Elsewhere its lower ends say what may be
+        tried next, and a baseline known too well would always seem the surest to earn.
+        """
         line = Line(Ticket(baseline=True), 0, status=TOLD, episode=episode)
         self.measure(line, episode)
         self.sums.add_safe(book.first, line)
-        book.first.seen.extend(episode.states, episode.actions, episode.constraints)
-        book.now = None
+        if not self.deterministic:
+            book.first.seen.extend(episode.states, episode.actions, episode.constraints)
+            book.now = None
         self.look_at_value(book)
 
     def note_safe(self, book: Any, episode: Episode | None) -> None:

@@ -17,7 +17,7 @@ LEDGERS: dict[str, type[Ledger]] = {
 LEARNED: dict[type[Ledger], type[Ledger]] = {Certified: Learned}  # their kinds where V0 is learned
 
 
-def ledger(name: str, terms: Terms) -> Ledger:
+def ledger_for(name: str, terms: Terms) -> Ledger:
     """The ledger of that name for a guardrail."""
     kind = LEDGERS[name]
     return (LEARNED.get(kind, kind) if terms.rail.learned else kind)(terms)

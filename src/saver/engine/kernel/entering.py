@@ -38,7 +38,7 @@ def enter(
     """
     if g.certified:
         for i in range(len(g.state)):
-            for t in range(trip.taken if taught or g.fixed[i].learned == 1 else 0):
+            for t in range(trip.taken if taught or teaches(g.fixed[i], past) else 0):
                 box_pair(g, i, pair_at(trip, t))
     if credited:
         count_safe(g, trip)
@@ -52,6 +52,12 @@ def enter(
             look_at_value(g, i, safe)
         if now.designed > 0 and (not credited or g.fixed[i].paths == 1):
             renew_bound(g, i)
+
+
+@inlined
+def teaches(c: Any, past: bool) -> Any:
+    """Whether an episode of the baseline teaches the box of a guardrail, whoever else learns from it."""
+    return c.learned == 1 and (c.paths == 1 or not past)
 
 
 @inlined

@@ -12,7 +12,7 @@ import numpy as np
 from saver._jit import inlined, inner
 from saver.engine.kernel.candidates import affordable, drawn_way, instead, lowest, lowest_drawn, worths
 from saver.engine.kernel.earning import keep_visits
-from saver.engine.kernel.entering import Trip, count_truth, enter
+from saver.engine.kernel.entering import Trip, count_truth, enter, teaches
 from saver.engine.kernel.following import row_of
 from saver.engine.kernel.forms import (
     BY_NODE,
@@ -107,7 +107,7 @@ def stretch_guarded(  # noqa: PLR0912, PLR0915  (in the order of the reference)
         taken = walk(
             scene, rules, sheets, run, g, kind, run.earner if earns else run.tracker.choice,
             earns or (tracked and kind != SAFE), 0 if earns else first_row, earns or by_node, learned, taught,
-            world if past else acting, world,
+            past, world if past else acting, world,
         )  # fmt: skip
         if taken == 0:
             return False
@@ -138,7 +138,7 @@ def stretch_guarded(  # noqa: PLR0912, PLR0915  (in the order of the reference)
 @inlined
 def walk(  # noqa: PLR0912  (every estimator and law in one pass over the steps)
     scene: Any, rules: Any, sheets: Any, run: Any, g: Any, kind: int, choice: Any, tracked: bool,
-    first_row: int, by_node: bool, learned: bool, taught: bool, acting: Any, world: Any,
+    first_row: int, by_node: bool, learned: bool, taught: bool, past: bool, acting: Any, world: Any,
 ) -> Any:  # fmt: skip
     """Play one episode; return its length, 0 if it is refused.
 
@@ -167,7 +167,7 @@ def walk(  # noqa: PLR0912  (every estimator and law in one pass over the steps)
         r = draw(world, rules.laws[0], pairs[p, R_WHERE], pairs[p, R_SCALE], scene.rewards)
         if learned:
             take(run.seen, p, r, 0.0)
-        if not observe(rules, run, g, p, scene.factor[t], r, learned, taught, world):
+        if not observe(rules, run, g, p, scene.factor[t], r, learned, taught, past, world):
             return 0
         if rules.watched and (r < pairs[p, R_LOW] or r > pairs[p, R_HIGH]):
             return 0
@@ -198,8 +198,9 @@ def walk(  # noqa: PLR0912  (every estimator and law in one pass over the steps)
 
 @inlined
 def observe(
-    rules: Any, run: Any, g: Any, p: int, factor: float, r: float, learned: bool, taught: bool, world: Any
-) -> Any:
+    rules: Any, run: Any, g: Any, p: int, factor: float, r: float, learned: bool, taught: bool, past: bool,
+    world: Any,
+) -> Any:  # fmt: skip
     """Draw what is guarded and learn from it, in the order of the world's laws; False if it is refused."""
     for j in range(len(g.state)):
         i = g.fixed[j].draws
@@ -213,7 +214,7 @@ def observe(
         s.guess += factor * table[MIDDLE, p]
         if learned:
             table[MEAN, p] += (x - table[MEAN, p]) / run.seen[p, COUNT]
-        if taught or c.learned == 1:
+        if taught or teaches(c, past):
             table[COUNTED, p] += 1.0
             table[SEEN, p] += (x - table[SEEN, p]) / table[COUNTED, p]
     return True
