@@ -85,7 +85,7 @@ def _asked(scenario, collector: str, episodes: int):
 def _known(scenario, recipe: Collector) -> Knowledge:
     world = scenario.world
     truth = {
-        "mean": world.reward.mean, "variance": world.reward.variance, "constraint_mean": world.constraint.mean
+        "mean": world.reward.mean, "variance": world.reward.variance, "constraint_mean": scenario.constraint_mean
     }  # fmt: skip
     return Knowledge(**{name: truth[name] for name in recipe.knows})
 
