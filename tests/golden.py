@@ -85,8 +85,10 @@ def _asked(scenario, collector: str, episodes: int):
 def _known(scenario, recipe: Collector) -> Knowledge:
     world = scenario.world
     truth = {
-        "mean": world.reward.mean, "variance": world.reward.variance, "constraint_mean": scenario.constraint_mean
-    }  # fmt: skip
+        "mean": world.reward.mean,
+        "variance": world.reward.variance,
+        "constraint_mean": scenario.constraint_mean,
+    }
     return Knowledge(**{name: truth[name] for name in recipe.knows})
 
 

@@ -10,6 +10,7 @@ here b_* is normalised.)
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from saver._types import Floats
@@ -55,10 +56,14 @@ def tractability(
 ) -> Tractability:
     """The condition of one guardrail with a budget of `samples` = K L."""
     worst = minimising(problem.mdp, constraint_mean)[1]
-    room = 1.0 - worst / rail.value
+    room = 1.0 - worst / rail.value if rail.value > 0.0 else math.nan
     varying = at.spread > 0
-    if not varying.any():
+    if not varying.any() or rail.value <= 0.0:
         none = Undefined("no reward varies, so that there is no b_*")
+        if rail.value <= 0.0:
+            none = Undefined(
+                "the paper's r is a share of a positive value, and the baseline's is not: a cost"
+            )
         void = Condition("x", "", none, none)
         return Tractability(worst, room, none, none, void, void)
     c_sigma = float(at.policy[varying].max())
