@@ -43,7 +43,7 @@ class Hopeful(Certified):
 class Telling(Trusting):
     """Knows of what was told, and of nothing else."""
 
-    budget = spendable = Hopeful.budget
+    budget_at = spendable_at = Hopeful.budget_at
 
     def abandon(self, book, number, play, ran):
         del book.out[number]
@@ -60,9 +60,9 @@ class Whole(Certified):
 def test_every_manner_and_every_world_is_counted_at_both_deltas():
     assert {case.manner for case in CASES} == set(MANNERS)
     assert {case.world for case in CASES} == set(WORLDS)
-    assert len(CASES) == len(set(CASES)) == 4 * len(MANNERS) <= 56
+    assert len(CASES) == len(set(CASES)) == 4 * len(MANNERS) + 8 <= 64
     for manner in MANNERS:
-        own = [case for case in CASES if case.manner == manner]
+        own = [case for case in CASES if case.manner == manner and not case.world.endswith("learned")]
         assert {case.delta for case in own} == {0.05, 0.5}
         assert len({case.world for case in own} - set(ONE_OUTCOME)) == 2
         assert len({case.world for case in own} & set(ONE_OUTCOME)) == 1

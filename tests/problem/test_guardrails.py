@@ -110,11 +110,11 @@ def test_shares_of_delta_are_equal_or_as_given():
 REFUSED = {
     "two ways at once": (
         lambda: guard(allowance=0.1),
-        "guardrail 'calm': alpha and allowance says what is required; give exactly one of",
+        "guardrail 'calm': alpha and allowance are given as what is required; give exactly one of",
     ),
     "no way": (
         lambda: guard(alpha=None),
-        "guardrail 'calm': nothing says what is required; give exactly one",
+        "guardrail 'calm': nothing is given what is required; give exactly one",
     ),
     "at_most without cost": (
         lambda: guard(alpha=None, at_most=0.7),
@@ -316,7 +316,7 @@ def test_replace_changes_one_thing_of_either_form():
     changed = dataclasses.replace(long, guardrails=(long.guardrails[0], tighter))
     assert [rail.required for rail in changed.rails] == pytest.approx([0.375, 0.45])
     assert [rail.required for rail in long.rails] == [0.375, 0.375]
-    with pytest.raises(InvalidProblem, match="guardrail 'b': alpha and at_least says"):
+    with pytest.raises(InvalidProblem, match="guardrail 'b': alpha and at_least are given"):
         dataclasses.replace(tighter, at_least=0.3)
     longer = dataclasses.replace(
         short, alpha=None, baseline_value=None, constraint=None, guardrails=[guard()]

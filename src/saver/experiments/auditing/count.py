@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,7 @@ class Size:
     scenarios: dict[str, int]
     hostile: dict[str, int]  # by `kind_of`
     losses: int
-    guarded: dict[str, int]  # worlds of each shape, in each of FORMS
+    guarded: dict[str, int] = field(default_factory=dict)  # worlds of each shape, in each of FORMS
 
 
 AUDITS = {
@@ -93,7 +93,7 @@ def plan_audit(level: str = "quick", seed: int = 0, jobs: int | None = None) -> 
         (Place(form, shape, i, seed), size.runs[shape], size.heavy[shape])
         for form in FORMS
         for shape in SHAPES
-        for i in range(size.guarded[shape])
+        for i in range(size.guarded.get(shape, 0))
     ]
     for name in HOSTILE:
         place = Place("hostile", name)
