@@ -114,7 +114,7 @@ REFUSED = {
     ),
     "no way": (
         lambda: guard(alpha=None),
-        "guardrail 'calm': nothing is given what is required; give exactly one",
+        "guardrail 'calm': nothing is given as what is required; give exactly one",
     ),
     "at_most without cost": (
         lambda: guard(alpha=None, at_most=0.7),

@@ -13,6 +13,7 @@ Costs are negated here, once: everywhere else more is better.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -148,7 +149,9 @@ class Rail:
     def alpha(self) -> float:
         """The share of `value` that may be given up."""
         c0, c1 = self.credit_by
-        return abs(c1) if c0 == 0.0 else self.credit / abs(self.value)
+        if c0 == 0.0:
+            return abs(c1)
+        return self.credit / abs(self.value) if self.value else math.inf
 
     @property
     def unit(self) -> float:

@@ -161,7 +161,7 @@ def world_rows(
         inside = (low[:, -1] <= found.true_value) & (found.true_value <= high[:, -1]) & bounded
         error = found.estimates[bounded, -1] - found.true_value
         spread = error.std(ddof=1) / math.sqrt(len(error)) if len(error) > 1 else math.nan
-        unused = found.ledger[:, -1].mean() / (scenario.episodes * scenario.problem.required or 1.0)
+        unused = found.ledger[:, -1].mean() / (scenario.episodes * scenario.rails[0].required or 1.0)
         yield (
             place.group, *describe(scenario), name, RECIPES[name].estimate, count, broken,
             float(found.worst_budget.min()), int(inside.sum()), int(bounded.sum()),

@@ -153,4 +153,4 @@ def describe(scenario: Scenario, episodes: int | None = None) -> tuple[str, int,
     """What a row of the audit says about its world: name, states, law, alpha, delta, episodes."""
     problem, law = scenario.problem, ", ".join(type(law).__name__ for law in scenario.laws)
     K = scenario.episodes if episodes is None else episodes
-    return scenario.name, problem.mdp.states, law, problem.rails[0].alpha, problem.delta, K
+    return scenario.name, problem.mdp.states, law, scenario.rails[0].alpha, problem.delta, K
