@@ -1,5 +1,6 @@
 """The paper's theory by hand, predictions against simulation, and the measured rate of the regret."""
 
+import dataclasses
 import itertools
 import json
 import math
@@ -589,3 +590,33 @@ def test_regret_rates_refuse_what_they_cannot_fit():
         regret_rate(bandit_of([1.0], [1.0], [0.5]), budgets=[100, 200, 400], runs=5)
     with pytest.raises(InvalidProblem, match="budgets is 1000"):
         regret_rate(made, budgets=1000)
+
+
+def test_what_each_guardrail_costs():
+    """A thousandth more of what may be given up lowers the limit by as many thousandths as is said."""
+    found, limits = saver.diagnose(saver.scenarios.shop()), {}
+    looser = {"": {}, "latency": {"allowance": 0.32032}, "complaints": {"alpha": 0.75075}}
+    for name, changes in looser.items():
+        made = saver.scenarios.shop(**changes)
+        limits[name] = saver.design.exact(
+            made.problem, made.world.reward.variance, made.constraint_mean
+        ).limit
+    for name in ("latency", "complaints"):
+        assert 1000 * (1 - limits[name] / limits[""]) == pytest.approx(found.costs[name], rel=0.05)
+    assert found.costs["refunds"] == pytest.approx(0.0, abs=1e-6)
+    assert found.verdict.remedies[0].startswith("latency: a tenth more of what may be given up (0.032 ")
+    assert "latency 0.24 %, complaints 0.14 %, refunds nothing" in " ".join(found.report().split())
+    assert not found.notes
+
+
+def test_a_learned_value_is_noted_and_a_wrong_one_of_a_cost_is_found():
+    assert (
+        "the baseline value of complaints is learned"
+        in saver.diagnose(saver.scenarios.shop(learned=True)).notes[0]
+    )
+    made = saver.scenarios.shop()
+    rails = list(made.problem.guardrails)
+    rails[1] = dataclasses.replace(rails[1], baseline_value=0.6)
+    wrong = dataclasses.replace(made, problem=dataclasses.replace(made.problem, guardrails=rails))
+    (note,) = saver.diagnose(wrong).notes
+    assert "baseline_value is 0.6, but in this world the baseline earns 0.738" in note
