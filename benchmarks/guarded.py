@@ -5,7 +5,6 @@ The figures are in two tables; each says what its columns are.
 
 from __future__ import annotations
 
-import math
 import sys
 from dataclasses import replace
 from typing import Any
@@ -134,4 +133,4 @@ def shop(runs: int = 400, episodes: int = 5000) -> Table:
 
 if __name__ == "__main__":
     table = {"baseline": baseline, "shop": shop}[sys.argv[1]](*map(int, sys.argv[2:]))
-    print(table.markdown(), math.nan if not table.rows else table.write())
+    print(table.markdown(), table.write())

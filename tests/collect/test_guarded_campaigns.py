@@ -268,3 +268,15 @@ def test_a_world_and_its_problem_must_name_the_same():
         world = World(BANDIT.world.mdp, BANDIT.world.reward, wrong)
         with pytest.raises(InvalidProblem, match="but problem guards a, b; they must agree"):
             dataclasses.replace(BANDIT, problem=problem, world=world)
+
+
+def test_a_state_may_be_written_with_its_keys_sorted():
+    rails = [Guardrail(name, NOISE, alpha=0.25, baseline_value=V0) for name in ("m", "z", "a")]
+    laws = {"z": Gaussian(BANDIT.world.constraint.mean / 2 + 0.4, 0.01)}
+    asked = guarded(*rails, laws=laws)
+    campaign = kinds(asked, "saver", 20)[1]
+    plain = json.loads(json.dumps(campaign.state(), sort_keys=True))
+    again = Campaign.restore(asked.problem, "saver", plain)
+    assert again.budget == campaign.budget
+    for name, table in campaign.statistics().constraint_mean.items():
+        np.testing.assert_array_equal(again.statistics().constraint_mean[name], table)

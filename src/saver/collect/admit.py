@@ -16,7 +16,6 @@ from saver.collect.trial import Trial
 from saver.errors import CampaignEnded, InvalidData
 from saver.estimate.importance import importance_return
 from saver.problem import checks
-from saver.problem.bellman import by_step
 from saver.problem.episode import Episode
 
 CLOSE = 1e-9  # of two propensities
@@ -99,14 +98,8 @@ def learned(setup: Setup, history: Any) -> Learned:
 
 def _logged(setup: Setup, episode: Episode) -> Episode:
     """Refuse what the baseline cannot have done: its value is learned from history."""
-    mdp, rows = setup.problem.mdp, by_step(setup.problem.mdp, setup.problem.baseline)
-    likely = rows[np.arange(len(episode)), episode.states, episode.actions]
-    if len(never := np.flatnonzero(likely == 0.0)):
-        t = never[0]
-        raise InvalidData(
-            f"{mdp.action_label(episode.actions[t])} in {mdp.state_label(episode.states[t])} at step {t} has "
-            "probability 0 under the baseline; give the baseline's episodes, all of them and no others"
-        )
+    likely, only = chances(setup.baseline, episode), "give the baseline's episodes, all of them and no others"
+    _check_possible(setup, episode, likely, "the baseline", only)
     _check_propensities("the baseline", episode, likely)
     for rail in setup.problem.rails:
         if rail.learned and rail.of(episode) is None:
@@ -206,13 +199,18 @@ def _check_bounds(setup: Setup, episode: Episode) -> None:
         )
 
 
-def _check_actions(setup: Setup, trial: Trial, episode: Episode, likely: Floats) -> None:
+def _check_possible(setup: Setup, episode: Episode, likely: Floats, who: str, remedy: str) -> None:
+    """Refuse an action that is never taken."""
     if len(never := np.flatnonzero(likely == 0.0)):
         t, mdp = never[0], setup.problem.mdp
         raise InvalidData(
             f"{mdp.action_label(episode.actions[t])} in {mdp.state_label(episode.states[t])} at step {t} has "
-            f"probability 0 under trial {trial.number}; tell the actions that trial.act gave"
+            f"probability 0 under {who}; {remedy}"
         )
+
+
+def _check_actions(setup: Setup, trial: Trial, episode: Episode, likely: Floats) -> None:
+    _check_possible(setup, episode, likely, f"trial {trial.number}", "tell the actions that trial.act gave")
     if _is_drawn(setup, trial):
         _check_drawn(setup, trial, episode)
 

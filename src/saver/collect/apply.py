@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -82,7 +81,7 @@ def _told(setup: Setup, state: State, event: Told) -> None:
         if seen is None:  # it ran, and this was not measured
             keeper.abandon(book, event.number, play, True)
         else:
-            teaches = learned or (rail is not None and keeper.learns_value)
+            teaches = learned or (rail is not None and rail.learned)
             keeper.tell(book, event.number, play, seen if teaches else None, event.complete)
     if look_due(state):
         state.looks.append(look(setup, state))
@@ -118,10 +117,8 @@ def _learned(setup: Setup, state: State, event: Learned) -> None:
 
 def _guarded(setup: Setup, state: State, episode: Episode) -> None:
     """What was seen of each guardrail, in the units in which it was told."""
-    for rail, moments in zip(setup.problem.rails, state.guarded, strict=True):
-        given = episode.constraints
-        column = given[rail.name] if isinstance(given, Mapping) else given
-        if column is not None:
+    for rail, moments in zip(setup.problem.rails, state.guarded(setup.problem), strict=True):
+        if (column := rail.column(episode)) is not None:
             moments.extend(episode.states, episode.actions, column)
 
 
@@ -130,8 +127,8 @@ def is_weighted(setup: Setup, trial: Trial) -> bool:
     return setup.collector.estimate == "importance" and trial.kind != "baseline"
 
 
-def chances(trial: Trial, episode: Episode) -> Floats:
-    """The probability of each action that was taken."""
+def chances(trial: Trial | Policy, episode: Episode) -> Floats:
+    """The probability of each action that was taken, in a trial or by a policy."""
     return np.array(
         [
             trial.row(t, state)[action]

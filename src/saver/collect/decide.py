@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saver._types import Bools, Floats, Ints
+from saver.collect.answers import budgets, nearest
 from saver.collect.apply import exploration_of, plan_of, policy_of
 from saver.collect.events import BASELINE, EXPLORE, PLAN, Asked, Plan
 from saver.collect.knowledge import Statistics
@@ -146,7 +147,9 @@ def pace(setup: Setup, state: State) -> Floats:
 
 def statistics(setup: Setup, state: State) -> Statistics:
     """What a design is told now."""
-    return Statistics.of(setup.problem, setup.knowledge, state.asked + 1, state.sums.rewards, state.guarded)
+    return Statistics.of(
+        setup.problem, setup.knowledge, state.asked + 1, state.sums.rewards, state.guarded(setup.problem)
+    )
 
 
 def visits(setup: Setup, state: State, by_step: bool, kinds: tuple[str, ...]) -> Floats:
@@ -194,7 +197,8 @@ def fall_back(setup: Setup, state: State) -> tuple[Candidate, Policy]:
         return safe
     stage, books = setup.stage, list(setup.gated)
     means = setup.problem.means(statistics(setup, state).constraint_mean)
-    at = int(np.argmin([_relative(setup, state, book) for book in books])) if len(books) > 1 else 0
+    near = nearest(setup, state, budgets(setup, state)) if len(books) > 1 else setup.guards[0].rail.name
+    at = [kept.rail.name for kept in setup.guards].index(near)
     lowers = [used.ends(state.books[book])[0] for book, used in setup.gated.items()]
     rows = np.zeros(len(stage.nodes.state), dtype=np.int64)
     surely, likely = richest(stage.nodes, lowers[at], means[at], rows)
@@ -208,12 +212,6 @@ def fall_back(setup: Setup, state: State) -> tuple[Candidate, Policy]:
     if setup.gated[books[0]].exact(stage.play(follows)) or not affordable(setup, state, follows):
         return safe
     return Candidate("earn", follows.rows, True), follows
-
-
-def _relative(setup: Setup, state: State, book: str) -> float:
-    """A believed budget in units of what is required."""
-    used, kept = setup.ledgers[book], state.books[book]
-    return used.rail.relative(used.budget(kept), used.value(kept))
 
 
 def affordable(setup: Setup, state: State, policy: Policy) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,13 +28,12 @@ PICTURES = ("png", "pdf", "svg")
 def steps_table(problem: Problem, events: Sequence[Event]) -> dict[str, list[Any]]:
     """Every told step, in the order of telling."""
     kinds = {event.number: event.kind for event in events if isinstance(event, Asked)}
-    guarded = {rail.name: column_of(problem, rail) for rail in problem.rails}
-    names = ("trial", "kind", "step", "state", "action", "reward", *guarded.values(), "complete")
+    guarded = (column_of(problem, rail) for rail in problem.rails)
+    names = ("trial", "kind", "step", "state", "action", "reward", *guarded, "complete")
     columns: dict[str, list[Any]] = {name: [] for name in names}
     for event in events:
         if isinstance(event, Told):
-            episode, given = event.episode, event.episode.constraints
-            by_name = given if isinstance(given, Mapping) else dict.fromkeys(guarded, given)
+            episode, seen = event.episode, [rail.column(event.episode) for rail in problem.rails]
             for t in range(len(episode)):
                 row = (
                     event.number,
@@ -43,7 +42,7 @@ def steps_table(problem: Problem, events: Sequence[Event]) -> dict[str, list[Any
                     int(episode.states[t]),
                     int(episode.actions[t]),
                     float(episode.rewards[t]),
-                    *(math.nan if by_name[name] is None else float(by_name[name][t]) for name in guarded),
+                    *(math.nan if column is None else float(column[t]) for column in seen),
                     event.complete,
                 )
                 for name, value in zip(names, row, strict=True):
@@ -71,7 +70,7 @@ def moments_table(problem: Problem, state: State) -> dict[str, Any]:
         column_of(problem, rail).replace("constraint", "constraint_mean", 1): np.where(
             seen.counts[at] > 0, seen.mean[at], np.nan
         )
-        for rail, seen in zip(problem.rails, state.guarded, strict=True)
+        for rail, seen in zip(problem.rails, state.guarded(problem), strict=True)
     }
 
 

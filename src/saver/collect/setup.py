@@ -75,6 +75,8 @@ class Setup:
         terms = Terms(problem, self.episodes, self.stage, self.losses, self.order)
         self.guards = tuple(self._kept(place, rail) for place, rail in enumerate(problem.rails))
         self.ledgers = self._ledgers(terms)
+        used = [kept.used for kept in self.guards if kept.used is not None]
+        self.gated = {book: self.ledgers[book] for book in used}  # those behind the gate
         self.rails = {book: kept.rail for kept in self.guards for book in kept[1:] if book is not None}
         self.anytime: dict[str, Anytime] = {}  # by target
         if problem.reward is not None:
@@ -128,11 +130,6 @@ class Setup:
     def used(self) -> Ledger | None:
         """The ledger behind the gate, of the first guardrail."""
         return self.ledgers.get(USED)
-
-    @property
-    def gated(self) -> dict[str, Ledger]:
-        """All ledgers behind the gate, by the names of their books."""
-        return {kept.used: self.ledgers[kept.used] for kept in self.guards if kept.used is not None}
 
     def ahead(self, by_step: bool) -> Floats:
         """What the tracker adds to the visits of each row, by node or by state, [n, A].

@@ -15,6 +15,7 @@ from saver.estimate.log import Sums
 from saver.problem.codec import portable
 from saver.problem.moments import Moments
 from saver.problem.seeds import child_seed
+from saver.problem.statement import Problem
 
 KINDS = ("explore", "design", "earn", "baseline")
 DESIGNED = ("design", "earn")  # what the tracker counts
@@ -72,10 +73,9 @@ class State:
         """How many trials may still be asked for, of so many planned."""
         return planned + self.more - self.spent
 
-    @property
-    def guarded(self) -> tuple[Moments, ...]:
+    def guarded(self, problem: Problem) -> list[Moments]:
         """The constraints seen of each guardrail."""
-        return self.constraints, *self.others.values()
+        return [self.constraints, *(self.others[rail.name] for rail in problem.rails[1:])]
 
     @classmethod
     def begin(cls, setup: Setup, seed: int | np.random.SeedSequence = 0) -> State:

@@ -160,11 +160,15 @@ class Rail:
 
     def of(self, episode: Episode) -> Episode | None:
         """An episode as the argument reads it, with this guardrail's observations; None if not measured."""
-        given = episode.constraints
-        column = given[self.name] if isinstance(given, Mapping) else given
-        if column is None or (column is given and self.sign > 0.0):
+        column = self.column(episode)
+        if column is None or (column is episode.constraints and self.sign > 0.0):
             return None if column is None else episode
         return episode.guarded(self.sign * column)
+
+    def column(self, episode: Episode) -> Any:
+        """Its observations as they were told; None if not measured."""
+        given = episode.constraints
+        return given[self.name] if isinstance(given, Mapping) else given
 
     def required_at(self, value: float) -> float:
         """What an episode must earn on average if the baseline has this value."""

@@ -55,11 +55,12 @@ class Certified(Argument):
     """The ledger of the promise."""
 
     certifies = True
+    book_kind: type[CertifiedBook] = CertifiedBook
 
     def open(self) -> CertifiedBook:
         """Nothing asked; the first pace supposes a trial of full length."""
         proxy, longest, low = self.first
-        book = CertifiedBook(last_proxy=proxy, last_longest=longest, last_low=low)
+        book = self.book_kind(last_proxy=proxy, last_longest=longest, last_low=low)
         shape = self.problem.mdp.states, self.problem.mdp.actions
         book.first = Tally(Moments.empty(shape))
         if not self.deterministic:
@@ -178,7 +179,7 @@ class Certified(Argument):
             assert episode is not None  # of a designed trial everything is learned
             self._fill(book, line, episode)
             book.bound += line.low
-        elif self.learns_value and episode is not None:
+        elif self.rail.learned and episode is not None:
             self.measure(line, episode)
         book.started = max(book.started, number)
         self._settle(book, number)

@@ -58,6 +58,7 @@ class Learned(Certified):
     """The ledger of the promise against a baseline that is measured."""
 
     hidden_part = 0.5
+    book_kind = LearnedBook
 
     def __init__(self, terms: Terms) -> None:
         joint, self.designed_part, value = learning(terms.one_way, isinstance(terms.rail.promise, Bounded))
@@ -76,12 +77,12 @@ class Learned(Certified):
             part = (1.0 - self.hidden_part) / 2 * self.levels.hidden
             self.log_safe, self.never_safe = math.log(NOISE * part), NEVER * part
 
-    def open(self) -> LearnedBook:
+    def open(self) -> Any:
         """Nothing asked, and of V0 only what the promise says."""
-        book: Any = LearnedBook(**vars_of(super().open()))
+        book: Any = super().open()
         book.value_low, book.value_high = self.rail.low, self.rail.high
         book.first.safe = SafeTally(realised=np.zeros(self.baseline.weights.shape))
-        return book  # type: ignore[no-any-return]
+        return book
 
     # -- V0 ----------------------------------------------------------------------------------------------
 
@@ -239,8 +240,3 @@ class Learned(Certified):
         if not seen.count or not self.joint_level:
             return float(found)
         return float(min(found, self.cloud(v, seen.proxy, kappa / seen.count)))
-
-
-def vars_of(book: CertifiedBook) -> dict[str, Any]:
-    """What was written in a book."""
-    return {name: value for name, value in vars(book).items() if name != "now"}

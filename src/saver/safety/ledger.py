@@ -106,11 +106,6 @@ class Ledger(ABC):
         """What rounding is measured in."""
         return self.rail.unit
 
-    @property
-    def learns_value(self) -> bool:
-        """Whether what baseline episodes earn is to be told, whoever else learns from it."""
-        return self.rail.learned
-
     def values(self, book: Any) -> tuple[float, ...]:
         """V0, or the ends between which it lies; here, where it is learned, the average seen."""
         if self.rail.learned and book.safe_seen:
