@@ -51,7 +51,7 @@ def draws() -> int:
 
 def ours(scenario: Scenario, runs: int, engine: str, threads: int = 1, episodes: int = EPISODES) -> int:
     simulate(scenario, "saver", episodes=episodes, runs=runs, checkpoints=[], engine=engine, threads=threads)
-    return episodes * runs * scenario.problem.mdp.horizon
+    return episodes * runs * scenario.world.mdp.horizon
 
 
 def steps_of_grid(scenario: Scenario) -> float:
@@ -65,7 +65,7 @@ def steps_of_grid(scenario: Scenario) -> float:
         told = player.run(trial)
         campaign.tell(trial, *told)
         taken += len(told)
-    return taken / 300 / scenario.problem.mdp.horizon
+    return taken / 300 / scenario.world.mdp.horizon
 
 
 def rows() -> list[Row]:

@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any
 
 from tables import Table
 
-from saver.experiments.auditing.count import AUDITS, RECIPES, collectors_for, world_rows
+from saver.experiments.auditing.count import AUDITS, counts_for, world_rows
 from saver.experiments.auditing.guarded import FORMS, WAYS
 from saver.experiments.auditing.judge import judged
 from saver.experiments.auditing.verdicts import verdict
 from saver.experiments.auditing.worlds import SHAPES, Place
-from saver.experiments.tables import TABLES
+from saver.experiments.tables import TABLES, Row
+from saver.experiments.work import silent
 
 MORE, EDGE = 2, 5  # times the runs of the audit
 
@@ -38,21 +38,25 @@ def places(level: str) -> list[tuple[Place, int, int]]:
     return found + [(place, EDGE * size.hostile["one way"], EDGE * size.hostile["one way"]) for place in edge]
 
 
-def table(level: str = "full") -> Table:
-    rows: list[dict[str, Any]] = []
-    columns, began = list(TABLES["audit"].columns), time.perf_counter()
-    todo = places(level)
+def rows_of(todo: list[tuple[Place, int, int]]) -> list[Row]:
+    """What the audit counts in these worlds."""
+    rows: list[Row] = []
+    began = time.perf_counter()
     for number, (place, runs, heavy) in enumerate(todo, 1):
-        names = collectors_for(place, place.make())
-        counts = {name: heavy if RECIPES[name].design == "exact" else runs for name in names}
-        for row in world_rows(place, counts, 0, None, lambda done: None):
-            rows.append(dict(zip(columns, row, strict=True)))
+        counts = counts_for(place, place.make(), runs, heavy)
+        for row in world_rows(place, counts, 0, None, silent):
+            rows.append(dict(zip(TABLES["audit"].columns, row, strict=True)))
         seconds = time.perf_counter() - began
         print(f"{number} of {len(todo)} worlds, {seconds:.0f} s", file=sys.stderr, flush=True)
+    return rows
+
+
+def told(name: str, text: str, rows: list[Row]) -> Table:
+    """The table of what was counted."""
     groups = judged(rows)
     total, broken = sum(group.runs for group in groups), sum(group.violations for group in groups)
     allowed = sum(group.delta * group.runs for group in groups)
-    about = f"{__doc__}\n{total:,} campaigns, {broken} broken; {allowed:.0f} are allowed.\n"
+    about = f"{text}\n{total:,} campaigns, {broken} broken; {allowed:.0f} are allowed.\n"
     cells = [
         [group.group, group.collector, group.delta, group.worlds, group.runs, group.violations,
          f"{group.upper:.4f}", f"{group.chance:.2g}", f"{group.baseline:.3f}", verdict(group)]
@@ -60,7 +64,11 @@ def table(level: str = "full") -> Table:
     ]  # fmt: skip
     names = ("group", "collector", "delta", "worlds", "campaigns", "broken", "at most", "by chance",
              "baseline", "verdict")  # fmt: skip
-    return Table("guarded-audit", about, names, cells)
+    return Table(name, about, names, cells)
+
+
+def table(level: str = "full") -> Table:
+    return told("guarded-audit", __doc__ or "", rows_of(places(level)))
 
 
 if __name__ == "__main__":

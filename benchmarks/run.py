@@ -19,6 +19,10 @@ import numbers_table
 import planning
 import promise
 import scale
+import unknown
+import unknown_audit
+import unknown_formula
+import unknown_speed
 from tables import Table
 
 BENCHMARKS: dict[str, Callable[[], Table]] = {
@@ -35,11 +39,15 @@ BENCHMARKS: dict[str, Callable[[], Table]] = {
     "baseline": guarded.baseline,
     "shop": guarded.shop,
     "guards": guards.table,
+    "unknown": unknown.table,
+    "unknown-formula": unknown_formula.table,
+    "unknown-speed": unknown_speed.table,
 }
 NUMBERS: dict[str, Callable[[], Table]] = {"numbers": numbers_table.table, "planning": planning.table}
 LONG: dict[str, Callable[[], Table]] = {
     "losses-audit": losses_audit.table,
     "guarded-audit": guarded_audit.table,
+    "unknown-audit": unknown_audit.table,
     "foreseen": foreseen.table,
     "coverage": coverage_table.table,
 }  # an hour or two
@@ -48,9 +56,9 @@ LONG: dict[str, Callable[[], Table]] = {
 def main() -> None:
     names = sys.argv[1:] or list(BENCHMARKS)
     known = BENCHMARKS | NUMBERS | LONG
-    unknown = sorted(set(names) - set(known))
-    if unknown:
-        sys.exit(f"no benchmark named {', '.join(unknown)}; known: {', '.join(known)}")
+    missing = sorted(set(names) - set(known))
+    if missing:
+        sys.exit(f"no benchmark named {', '.join(missing)}; known: {', '.join(known)}")
     for name in names:
         found = known[name]()
         print(found.markdown(), flush=True)

@@ -18,13 +18,16 @@ class Table:
     about: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
+    more: Sequence[Table] = ()  # below it, in the same file
 
-    def markdown(self) -> str:
-        lines = [f"# {self.name}", "", self.about.strip(), ""]
+    def markdown(self, mark: str = "#") -> str:
+        lines = [f"{mark} {self.name}", "", self.about.strip(), ""]
         lines.append("| " + " | ".join(self.columns) + " |")
         lines.append("|" + "---|" * len(self.columns))
         lines += ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in self.rows]
-        return "\n".join(lines) + "\n"
+        return (
+            "\n".join([*lines, *["\n" + other.markdown(mark + "#").rstrip() for other in self.more]]) + "\n"
+        )
 
     def write(self) -> Path:
         RESULTS.mkdir(exist_ok=True)

@@ -10,6 +10,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+from worlds import runs_in
 
 from saver import COLLECTORS, SCENARIOS, Campaign, Collector, Knowledge, Player, simulate
 
@@ -29,7 +30,7 @@ def rows():
         (scenario, collector)
         for scenario in SCENARIOS
         for collector in COLLECTORS
-        if COLLECTORS[collector].design != "sepec" or scenario in ("bandit", "movielens", "intractable")
+        if runs_in(collector, scenario, ("bandit", "movielens", "intractable"))
     ]
     return [f"{kind} {s} {c}" for s, c in cells for kind in ("simulate", "ask")]
 
@@ -88,6 +89,7 @@ def _known(scenario, recipe: Collector) -> Knowledge:
         "mean": world.reward.mean,
         "variance": world.reward.variance,
         "constraint_mean": scenario.constraint_mean,
+        "model": world.mdp,
     }
     return Knowledge(**{name: truth[name] for name in recipe.knows})
 

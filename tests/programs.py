@@ -5,22 +5,27 @@ import numpy as np
 from scipy.optimize import linprog
 
 
-def smallest_limit(mdp, w, mean=None, required=None):
-    """The smallest sum w / N; for mean [S, A] or [m, S, A] with V_i >= required, a number or [m]."""
+def smallest_limit(mdp, w, mean=None, required=None, onward=None):
+    """The smallest sum w / N; for mean [S, A] or [m, S, A] with V_i >= required, a number or [m].
+
+    `onward` [S, A] adds sum onward / N^-, N^- of the steps before the last.
+    """
     S, A, L = mdp.states, mdp.actions, mdp.horizon
-    onward = mdp.flow.toarray()
+    moves = mdp.flow.toarray()
     out = np.kron(np.eye(S), np.ones((1, A)))
     x = [cp.Variable(S * A, nonneg=True) for _ in range(L)]
     rules = [out @ x[0] == mdp.start]
-    rules += [out @ x[t + 1] == onward.T @ x[t] for t in range(L - 1)]
+    rules += [out @ x[t + 1] == moves.T @ x[t] for t in range(L - 1)]
     rules += [x[t][~mdp.available.ravel()] == 0 for t in range(L) if not mdp.available.all()]
     if mean is not None:
         means = np.reshape(mean, (-1, S * A))
         earned = sum(mdp.discount**t * (means @ x[t]) for t in range(L))
         rules.append(earned >= np.ravel(required))
-    used = w.ravel() > 0
-    unit = w.max()
-    cost = cp.sum(cp.multiply(w.ravel()[used] / unit, cp.inv_pos(sum(x)[used])))
+    parts = [(w, sum(x))] + ([] if onward is None else [(onward, sum(x[:-1]))])
+    unit, cost = max(weight.max() for weight, _ in parts), 0
+    for weight, visits in parts:
+        used = weight.ravel() > 0
+        cost += cp.sum(cp.multiply(weight.ravel()[used] / unit, cp.inv_pos(visits[used])))
     program = cp.Problem(cp.Minimize(cost), rules)
     program.solve(solver=cp.CLARABEL)
     return float(unit * program.value)

@@ -577,6 +577,139 @@ def by_signed_theta(D, W, T, lower, upper):
                for theta in corners)  # fmt: skip
 
 
+class SlowReturns(SlowLearned):
+    """The same where transitions are unknown: a trial is one step, and what it earns one observation."""
+
+    def __init__(self, problem, episodes, losses="hostile", order="any", history=()):
+        self.problem, self.mdp, self.episodes = problem, problem.mdp, episodes
+        self.rail, self.promise = problem.rails[0], problem.rails[0].promise
+        self.hostile, self.in_order, self.deterministic = losses == "hostile", order == "asked", True
+        self.bounded = isinstance(self.promise, Bounded)
+        self.steps = self.longest = self.part = 1
+        self.gammas = [self.mdp.discount**t for t in range(self.mdp.horizon)]
+        values = [
+            end * k for end in (self.promise.floor, self.promise.ceiling) for k in (1, sum(self.gammas))
+        ]
+        self.bottom, self.top = min(values[:2]), max(values[2:])
+        self.hidden = 0.1 * self.rail.level if self.hostile and not self.bounded else 0.0
+        self.noise = self.rail.level - self.hidden
+        if self.rail.learned:
+            joint, designed, value = (0.0, 0.8, 0.2) if self.bounded else (0.5, 0.4, 0.1)
+            self.joint_level, self.value_level = joint * self.noise, value * self.noise
+            self.noise, self.part = designed * self.noise, 0.5
+        self.few = max(10, episodes / 20)
+        self.story, self.sums, self._asked, self.history = [], {}, [], []
+        for number, episode in enumerate(history):
+            trial = Whole(-number, 0, 0.0, self._guess(self.history))
+            trial.hear(TOLD, sum(g * c for g, c in zip(self.gammas, episode.constraints, strict=False)))
+            self.history.append(trial)
+
+    def tell(self, number, episode, complete=True):
+        if complete:
+            earned = sum(g * c for g, c in zip(self.gammas, episode.constraints, strict=False))
+            self.story.append((TOLD, number, earned))
+        else:
+            self.abandon(number, True)
+
+    def squares(self, length):
+        """The proxy of what a trial earns, which is one step long."""
+        scale, half = self.promise.scale, (self.top - self.bottom) / 2
+        if self.promise.next_state:
+            return length * (scale * sum(self.gammas) + half) ** 2
+        return length * (scale**2 * sum(g * g for g in self.gammas) + half**2)
+
+    def ends(self, groups):
+        return 0.0, 0.0
+
+    def _been(self, trial):
+        return 0.0
+
+    def replay(self):
+        return super().replay() if self.rail.learned else Slow.replay(self)
+
+    def look(self, trials):
+        if self.rail.learned:
+            super().look(trials)
+
+    def budget(self):
+        if self.rail.learned:
+            return super().budget()
+        trials, bound, started = self.replay()
+        values = {self.rail.low, self.rail.high}
+        return min(self._total(list(trials.values()), bound, started, value) for value in values)
+
+    def _ticket(self, number, table, draws, baseline, trials):
+        full = np.broadcast_to(table, (self.mdp.horizon, self.mdp.states, self.mdp.actions))
+        alike = baseline or all(
+            np.array_equal(full[t, s], np.broadcast_to(self.problem.baseline, full.shape)[t, s])
+            for t, layer in enumerate(self.mdp.layers) for s in layer
+        )  # fmt: skip
+        told = [trial for trial in trials.values() if trial.status == TOLD and bool(trial.order) != alike]
+        order = 0 if alike else max((trial.order for trial in trials.values()), default=0) + 1
+        low, past = 0.0 if alike else self.bottom, self.history if alike else []
+        return Whole(number, order, low, self._guess([*past, *told]))
+
+    def _guess(self, told):
+        """The mean of these, taken to [0, 1], with 1/2 as one more."""
+        return (0.5 + sum(self._taken(trial) for trial in told)) / (1 + len(told))
+
+    def _taken(self, trial):
+        return (trial.gained - self.bottom) / (self.top - self.bottom)
+
+    def _bound(self, trials):
+        told, found = [t for t in trials.values() if t.order and t.status == TOLD], []
+        for group in self._groups(trials):
+            found.append(self.along_the_way(group) + sum(t.low for t in told if t not in group))
+        return max(found)
+
+    def along_the_way(self, group):
+        designed = [trial for trial in group if trial.order]
+        told = [trial for trial in designed if trial.status == TOLD]
+        hidden = [trial for trial in designed if trial.status != TOLD] if self.hostile else []
+        gained = sum(trial.gained for trial in told)
+        if self.bounded:
+            return gained - self._luck(told, len(hidden), self.noise, self.episodes / 2)
+        v = self.squares(1) * len(told + hidden)
+        u = mixture(v, best_rho(self.squares(1) * self.episodes / 2, self.noise), self.noise) if v else 0.0
+        return gained - u - self._hides(hidden, rest=False)
+
+    def _luck(self, told, hidden, level, size):
+        """What the sum of X may be above that of V, or below: the root of the mixture, by bisection."""
+        x = np.geomspace(SLOWEST, FASTEST, RATES) * math.sqrt(-2 * math.log(level) / size)
+        rates = x / (1 + x)
+        psi = -np.log(1 - rates) - rates
+        S, Q = -hidden, sum((self._taken(t) - t.guess) ** 2 for t in told) + hidden
+
+        def height(u):
+            return logsumexp(rates * (u + S) - psi * Q) - math.log(RATES) + math.log(level)
+
+        return (self.top - self.bottom) * brentq(height, 0.0, 1e3 + 50 * (Q - S), xtol=1e-13, rtol=1e-13)
+
+    def means_seen(self, group):
+        if not self.bounded:
+            return super().means_seen(group)
+        seen, gained, hidden = self.safe(group)
+        u = self._luck(seen, len(hidden), self.value_level / 2, self.few)
+        return gained - u, gained + u
+
+
+class Whole:
+    """One trial and what it earned; `order` is 0 for what counts as the baseline."""
+
+    longest, W = 1, 0.0
+
+    def __init__(self, number, order, low, guess):
+        self.number, self.order, self.low, self.guess = number, order, low, guess
+        self.status, self.ran, self.gained = None, False, 0.0
+
+    def hear(self, status, what=None):
+        self.status, self.gained = status, what if status == TOLD else 0.0
+        self.ran = status == LOST and what is True
+
+    def steps(self):
+        return [self.gained] if self.status == TOLD else []
+
+
 class Asked:
     """One trial and what was heard of it; `order` is 0 for what counts as the baseline."""
 

@@ -25,10 +25,12 @@ from saver.problem import (
     Episode,
     Gaussian,
     Guardrail,
+    History,
     Mdp,
     Problem,
     Scenario,
     SubGaussian,
+    Unknown,
     World,
 )
 from saver.problem.files import load, save
@@ -53,6 +55,7 @@ __all__ = [
     "Feedback",
     "Gaussian",
     "Guardrail",
+    "History",
     "Knowledge",
     "Mdp",
     "Player",
@@ -63,6 +66,7 @@ __all__ = [
     "Statistics",
     "SubGaussian",
     "Trial",
+    "Unknown",
     "World",
     "design",
     "diagnose",

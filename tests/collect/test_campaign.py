@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from worlds import CELLS, WORLDS
+from worlds import CELLS, UNKNOWN, WORLDS
 
 from saver import (
     COLLECTORS,
@@ -185,7 +185,7 @@ def test_the_estimate_converges_and_the_promise_is_kept(name, world):
     if name == "baseline":
         return
     error = found.estimates[:, -1] - found.true_value
-    if COLLECTORS[name].estimate == "importance":
+    if COLLECTORS[name].estimate == "importance" or world in UNKNOWN:
         assert abs(error.mean()) < 5 * error.std() / np.sqrt(10)
         return
     assert abs(error.mean()) < 5 * np.sqrt(found.conditional_mse[:, -1].mean() / 10)

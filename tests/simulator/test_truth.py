@@ -6,8 +6,21 @@ import numpy as np
 import pytest
 from worlds import ONE_KNOWN, WORLDS
 
-from saver import Campaign, Collector, Gaussian, Mdp, Player, Problem, Scenario, SubGaussian, World, scenarios
+from saver import (
+    Campaign,
+    Collector,
+    Gaussian,
+    Mdp,
+    Player,
+    Problem,
+    Scenario,
+    SubGaussian,
+    Unknown,
+    World,
+    scenarios,
+)
 from saver.collect import Trial
+from saver.safety import stage_of
 from saver.simulator import Truth, rounds
 from saver.simulator.truth import Account
 
@@ -35,6 +48,30 @@ def test_a_drawn_trial_is_worth_what_was_drawn():
         assert truth.promised(trial(truth, [0.25, 0.25, 0.5], draw)) == pytest.approx(worth)
     assert truth.worth(np.array([[0.25, 0.25, 0.5]])) == pytest.approx(0.125 + 0.225 + 0.05)
     assert truth.promised(trial(truth, [0.0, 1.0, 0.0])) == pytest.approx(0.9)
+
+
+def test_a_policy_by_the_nodes_of_another_model_is_worth_the_same():
+    P = np.zeros((3, 2, 3))
+    P[[0, 1], 0, [1, 2]] = P[[0, 1, 2], 1, [0, 1, 2]] = 1.0  # on, and stay
+    means = np.array([[0.1, 0.3], [0.2, 0.7], [0.0, 0.5]])
+    world = World(Mdp(P, 3), Gaussian(means, 1.0), Gaussian(means, 0.01))
+    even, nobody = np.full((3, 2), 0.5), Unknown(3, 2, 3)
+    problem = Problem(
+        nobody, even, even, alpha=0.2, baseline_value=world.constraint_value(even),
+        constraint=SubGaussian(0.1, 0.0, 1.0),
+    )  # fmt: skip
+    truth, grid = Truth(Scenario("stairs", world, problem, 10)), stage_of(nobody).grid
+    actions = np.zeros((3, 3), dtype=int)
+    actions[1, 1] = 1  # on, stay, on: 0.1 + 0.7 + 0.2
+    chosen = grid.choices(True, actions.ravel())
+    for policy in (chosen, grid.policy(np.eye(2)[actions])):
+        assert truth.worth(policy) == pytest.approx(1.0)
+        assert truth.promised(Trial(1, "design", policy, None)) == pytest.approx(1.0)
+    assert truth.worth(grid.policy(even)) == pytest.approx(truth.baseline)
+    drawn = Trial(1, "design", grid.policy(np.full((3, 2), [0.4, 0.6])), np.array([0.9, 0.1, 0.9]))
+    assert truth.promised(drawn) == pytest.approx(0.3 + 0.1 + 0.7)  # stay, on, stay
+    late = stage_of(Unknown(3, 2, 3, start=2)).grid  # has no place for the world's start: its first action
+    assert truth.worth(late.choices(True, np.ones(7))) == pytest.approx(0.1 + 0.7 + 0.7)
 
 
 def test_what_goes_where_a_random_baseline_goes_is_worth_that():

@@ -40,6 +40,7 @@ from saver.experiments.tables import TABLES
 from saver.experiments.work import limit_rows, policies, visit_rows
 from saver.figures.designs import picture_designs
 from saver.scenarios import find_scenario
+from saver.theory.believed import known_twin
 
 app = typer.Typer(
     add_completion=False,
@@ -116,8 +117,9 @@ def audit(
 def run(
     scenario: Name,
     collectors: Annotated[
-        str, typer.Option(help="names from `saver list`, with commas between")
-    ] = "saver-opt,saver",
+        str | None,
+        typer.Option(help="names from `saver list`, with commas between; saver-opt and saver by default"),
+    ] = None,
     episodes: Episodes = None,
     runs: Campaigns = 100,
     alpha: Alpha = None,
@@ -137,7 +139,9 @@ def run(
     """
     options = scenario_options(alpha, delta, more)
     made = find_scenario(scenario, **options)
-    names = tuple(name.strip() for name in collectors.split(",") if name.strip())
+    usual = "saver-opt,saver" if made.problem.mdp.known else "saver-opt,safe-on-policy"
+    given = usual if collectors is None else collectors
+    names = tuple(name.strip() for name in given.split(",") if name.strip())
     if not names:
         raise InvalidProblem("--collectors is empty; give names with commas between, such as saver-opt,saver")
     K = made.episodes if episodes is None else episodes
@@ -216,7 +220,7 @@ def design(
     """
     if picture is not None:
         check_picture(picture)
-    made = find_scenario(scenario, **scenario_options(alpha, None, more))
+    made, _ = known_twin(find_scenario(scenario, **scenario_options(alpha, None, more)))
     with show.working("designing"):
         compared = policies(made)
         limits = [TABLES["limits"].named(row) for row in limit_rows(made, compared)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,8 @@ from saver.errors import CampaignEnded, InvalidData
 from saver.estimate.importance import importance_return
 from saver.problem import checks
 from saver.problem.episode import Episode
-
-CLOSE = 1e-9  # of two propensities
+from saver.problem.history import History, fits
+from saver.problem.telling import check_possible, check_propensities, check_told
 
 
 def may_ask(setup: Setup, state: State) -> None:
@@ -42,10 +41,10 @@ def told(
     """What happened in a trial: an `Episode`, or states, actions, rewards and constraints."""
     checks.flag("complete", complete)
     found = find(state, trial)
-    seen = _episode(setup, "the episode", episode, columns, complete, final_state)
+    seen = _episode(setup, episode, columns, complete, final_state)
     likely = chances(found, seen)
     _check_actions(setup, found, seen, likely)
-    _check_propensities(f"trial {found.number}", seen, likely)
+    check_propensities(f"trial {found.number}", seen, likely)
     if complete and is_weighted(setup, found):
         mdp, target = setup.problem.mdp, setup.problem.first
         importance_return(mdp, target, seen.states, seen.actions, seen.rewards, likely)
@@ -79,35 +78,11 @@ def cancelled(setup: Setup, state: State, trial: Trial | int) -> Cancelled:
 
 
 def learned(setup: Setup, history: Any) -> Learned:
-    """Logged baseline episodes."""
-    if not isinstance(history, Iterable):
-        raise InvalidData(f"history is {history!r}; it must hold episodes, each a saver.Episode")
-    episodes = []
-    for number, item in enumerate(history):
-        if not isinstance(item, Episode):
-            raise InvalidData(
-                f"history[{number}] is a {type(item).__name__}; it must be a saver.Episode(states, actions, "
-                "rewards, constraints)"
-            )
-        try:
-            episodes.append(_logged(setup, _episode(setup, "the episode", item, ())))
-        except InvalidData as cause:
-            raise InvalidData(f"history[{number}]: {cause}") from None
-    return Learned(tuple(episodes))
-
-
-def _logged(setup: Setup, episode: Episode) -> Episode:
-    """Refuse what the baseline cannot have done: its value is learned from history."""
-    likely, only = chances(setup.baseline, episode), "give the baseline's episodes, all of them and no others"
-    _check_possible(setup, episode, likely, "the baseline", only)
-    _check_propensities("the baseline", episode, likely)
-    for rail in setup.problem.rails:
-        if rail.learned and rail.of(episode) is None:
-            raise InvalidData(
-                f"constraints[{rail.name!r}] is None, and the baseline's value is learned from history: "
-                "episodes must not be left out for what they were; give the value, or leave out all history"
-            )
-    return episode
+    """Logged baseline episodes, or their sums."""
+    if isinstance(history, History):
+        fits(setup.problem, history)
+        return Learned(history)
+    return Learned(History.of(setup.problem, history))
 
 
 def find(state: State, trial: Trial | int, lost: str = "abandoned; what came of it cannot be told") -> Trial:
@@ -129,7 +104,6 @@ def find(state: State, trial: Trial | int, lost: str = "abandoned; what came of 
 
 def _episode(
     setup: Setup,
-    name: str,
     first: Any,
     columns: tuple[Any, ...],
     complete: bool = True,
@@ -145,72 +119,14 @@ def _episode(
                 "rewards and constraints one by one (*them, if they are in a tuple)"
             )
         episode = Episode(first, *columns, final_state=final_state)
-    if episode.constraints is None:
-        raise InvalidData(f"{name} has no constraints; give one for each step")
-    _check_names(setup, episode.constraints)
-    _check_bounds(setup, episode.check(setup.problem.mdp, complete))
+    check_told(setup.problem, episode, complete)
     return episode
 
 
-def _check_names(setup: Setup, constraints: Any) -> None:
-    """One sequence where one is guarded, or {name: sequence} with every name."""
-    names = [rail.name for rail in setup.problem.rails]
-    if not isinstance(constraints, Mapping):
-        if len(names) > 1:
-            raise InvalidData(
-                f"constraints is one sequence, and {', '.join(names)} are guarded; tell {{name: sequence}}"
-            )
-        return
-    for name in constraints:
-        if name not in names:
-            raise InvalidData(f"constraints has {name!r}, which is not guarded; known: {', '.join(names)}")
-    for name in names:
-        if name not in constraints:
-            raise InvalidData(
-                f"constraints has no {name!r}; tell every guardrail, with None for one that was not measured"
-            )
-
-
-def _check_bounds(setup: Setup, episode: Episode) -> None:
-    """Refuse what the promises rule out."""
-    for rail in setup.problem.rails:
-        seen = rail.of(episode)
-        if seen is None:
-            continue
-        low, high = rail.promise.bounds
-        if len(outside := np.flatnonzero((seen.constraints < low) | (seen.constraints > high))):
-            at, value = outside[0], rail.sign * seen.constraints[outside[0]]
-            low, high = sorted((rail.sign * low, rail.sign * high))
-            named = f"[{rail.name!r}]" if isinstance(episode.constraints, Mapping) else ""
-            raise InvalidData(
-                f"constraints{named}[{at}] is {checks.show(value)}, outside the declared bounds [{low:g}, "
-                f"{high:g}]; correct the value or declare wider bounds"
-            )
-    if setup.rewards is None:
-        return
-    at, rewards, mdp = (episode.states, episode.actions), episode.rewards, setup.problem.mdp
-    lows, highs = setup.rewards.low[at], setup.rewards.high[at]
-    if len(outside := np.flatnonzero((rewards < lows) | (rewards > highs))):
-        t = outside[0]
-        raise InvalidData(
-            f"rewards[{t}] is {checks.show(rewards[t])}, outside the declared bounds [{lows[t]:g}, "
-            f"{highs[t]:g}] of {mdp.action_label(episode.actions[t])} in "
-            f"{mdp.state_label(episode.states[t])}; correct the value or declare wider bounds"
-        )
-
-
-def _check_possible(setup: Setup, episode: Episode, likely: Floats, who: str, remedy: str) -> None:
-    """Refuse an action that is never taken."""
-    if len(never := np.flatnonzero(likely == 0.0)):
-        t, mdp = never[0], setup.problem.mdp
-        raise InvalidData(
-            f"{mdp.action_label(episode.actions[t])} in {mdp.state_label(episode.states[t])} at step {t} has "
-            f"probability 0 under {who}; {remedy}"
-        )
-
-
 def _check_actions(setup: Setup, trial: Trial, episode: Episode, likely: Floats) -> None:
-    _check_possible(setup, episode, likely, f"trial {trial.number}", "tell the actions that trial.act gave")
+    check_possible(
+        setup.problem.mdp, episode, likely, f"trial {trial.number}", "tell the actions that trial.act gave"
+    )
     if _is_drawn(setup, trial):
         _check_drawn(setup, trial, episode)
 
@@ -230,14 +146,4 @@ def _check_drawn(setup: Setup, trial: Trial, episode: Episode) -> None:
         raise InvalidData(
             f"{told} in {mdp.state_label(episode.states[t])} at step {t} is not {wanted}, which trial "
             f"{trial.number} drew; tell the actions that trial.act gave"
-        )
-
-
-def _check_propensities(who: str, episode: Episode, likely: Floats) -> None:
-    said = episode.propensities
-    if said is not None and len(wrong := np.flatnonzero(np.abs(said - likely) > CLOSE)):
-        t = wrong[0]
-        raise InvalidData(
-            f"propensities[{t}] is {checks.show(said[t])}, but {who} takes that action with "
-            f"probability {checks.show(likely[t])}; leave them out, or tell trial.row(step, state)[action]"
         )

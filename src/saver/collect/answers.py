@@ -14,8 +14,8 @@ from saver.collect.state import KINDS, State
 from saver.errors import InvalidProblem
 from saver.estimate import Estimate
 from saver.estimate.asymptotic import stretched
-from saver.estimate.certainty import noise_of, weighted
-from saver.estimate.log import estimate
+from saver.estimate.certainty import learned_parts, noise_of, weighted
+from saver.estimate.log import estimate, seen_moves
 from saver.problem import checks
 from saver.problem.bellman import weights
 from saver.problem.question import DIFFERENCE, difference
@@ -65,15 +65,15 @@ def estimate_of(
         )
     if fair:
         return _fair(setup, state, asked, level, anytime)
-    c = _weights(problem, asked)
-    if kind == "certainty":
-        found = weighted(problem.mdp, c, sums.rewards, level, problem.reward)
+    if kind == "certainty" and problem.mdp.known:
+        found = weighted(problem.mdp, _weights(problem, asked), sums.rewards, level, problem.reward)
     else:
         found = estimate(problem.mdp, asked.policy, sums, kind, level, problem.reward, asked.against)
     if not anytime:
         return found
     if not setup.anytime:
         return found.stretched(float(stretched(sums.episodes, setup.episodes, level)))
+    c = _weights(problem, asked)
     name = asked.name or _nearest(setup, c)
     return found.always(*setup.anytime[name].interval(state.books[book_of(name)], level, c))
 
@@ -184,13 +184,8 @@ class Uncertain(NamedTuple):
 
 def uncertainty(setup: Setup, state: State, asked: Wanted) -> list[Uncertain]:
     """Every pair that has weight, the largest share first."""
-    problem, rewards = setup.problem, state.sums.rewards
-    mdp, c = problem.mdp, _weights(problem, asked)
-    used = (c != 0.0) & (rewards.counts > 0)
-    parts = np.where((c != 0.0) & ~used, math.inf, 0.0)
-    if setup.rewards is not None:  # one sample that varies as declared
-        parts = np.where(np.isinf(parts), (c * setup.rewards.scale) ** 2, 0.0)
-    parts[used] = c[used] ** 2 * noise_of(mdp, rewards, problem.reward, used)[0] / rewards.counts[used]
+    mdp, rewards = setup.problem.mdp, state.sums.rewards
+    c, parts = _parts(setup, state, asked)
     if np.isinf(parts).any():
         parts = np.isinf(parts).astype(np.float64)
     shares, planned = parts / max(float(parts.sum()), 1e-300), _planned(setup, state)
@@ -208,9 +203,35 @@ def uncertainty(setup: Setup, state: State, asked: Wanted) -> list[Uncertain]:
     return sorted(rows, key=lambda row: -row.share)
 
 
+def _parts(setup: Setup, state: State, asked: Wanted) -> tuple[Floats, Floats]:
+    """The weights, and what each pair adds to the variance; infinite where nothing bounds it, [S, A] each."""
+    problem, rewards, mdp = setup.problem, state.sums.rewards, setup.problem.mdp
+    if mdp.known:
+        c = _weights(problem, asked)
+    else:
+        moves = seen_moves(mdp, state.sums)
+        found = learned_parts(mdp, asked.policy, rewards, moves, problem.reward, asked.against)
+        c = found.asked
+    used = (c != 0.0) & (rewards.counts > 0)
+    parts = np.where((c != 0.0) & ~used, math.inf, 0.0)
+    if setup.rewards is not None:  # one sample that varies as declared
+        parts = np.where(np.isinf(parts), (c * setup.rewards.scale) ** 2, 0.0)
+    if mdp.known:
+        noise = noise_of(mdp, rewards, problem.reward, used)[0]
+        parts[used] = c[used] ** 2 * noise / rewards.counts[used]
+    else:
+        parts[used] = found.parts[:-1].reshape(c.shape)[used]
+    return c, parts
+
+
 def _planned(setup: Setup, state: State) -> Floats:
     """Visits to come by the present design, [S, A]; the target's where there is none yet."""
     left, stage = max(0, state.left(setup.episodes)), setup.stage
+    if not setup.problem.mdp.known:
+        if state.plan is None or state.plan.reach is None:
+            return np.zeros((stage.mdp.states, stage.mdp.actions))
+        rows = Policy(stage.grid, state.plan.by_step, state.plan.rows).by_node()
+        return left * stage.grid.by_state(state.plan.reach[:, None] * rows)
     policy = stage.grid.policy(setup.problem.question.reference)
     if state.plan is not None:
         policy = Policy(stage.grid, state.plan.by_step, state.plan.rows)

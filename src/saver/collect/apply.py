@@ -50,6 +50,8 @@ def apply(setup: Setup, state: State, event: Event) -> State:
 def _asked(setup: Setup, state: State, event: Asked) -> None:
     if event.plan is not None:
         state.plan = event.plan
+        if event.plan.reach is not None:
+            state.outstanding = None  # what is expected of trials follows the plan
     if event.exploration is not None:
         state.exploration = event.exploration
     follows = policy_of(setup, state, event.policy, event.by_step)
@@ -69,7 +71,7 @@ def _told(setup: Setup, state: State, event: Told) -> None:
     learned = trial.kind != "baseline" or setup.collector.learn_from_baseline
     if learned and (event.complete or setup.counts_parts):
         weighted = chances(trial, episode) if is_weighted(setup, trial) else None
-        take(setup.problem.mdp, setup.problem.first, state.sums, episode, weighted)
+        take(setup.problem.mdp, setup.problem.first, state.sums, episode, weighted, event.complete)
     if learned:
         _guarded(setup, state, episode)
     nodes = setup.stage.grid.slot[np.arange(len(episode)), episode.states]
@@ -105,14 +107,13 @@ def _cancelled(setup: Setup, state: State, event: Cancelled) -> None:
 
 
 def _learned(setup: Setup, state: State, event: Learned) -> None:
-    for episode in event.episodes:
-        take(setup.problem.mdp, setup.problem.first, state.sums, episode, None)
-        _guarded(setup, state, episode)
-        for name, keeper in setup.keepers.items():
-            rail = setup.rails.get(name)
-            seen = episode if rail is None else rail.of(episode)
-            if seen is not None:
-                keeper.learn(state.books[name], seen)
+    history = event.history
+    state.sums.merge(history.sums)
+    for rail, moments in zip(setup.problem.rails, state.guarded(setup.problem), strict=True):
+        moments.merge(history.guarded[rail.name].seen.times(rail.sign))
+    for name, keeper in setup.keepers.items():
+        book = setup.rails.get(name)
+        keeper.learn(state.books[name], history.sums if book is None else history.guarded[book.name])
 
 
 def _guarded(setup: Setup, state: State, episode: Episode) -> None:

@@ -29,6 +29,7 @@ from saver.errors import CampaignEnded, InvalidData, InvalidProblem
 from saver.estimate import Estimate
 from saver.problem import checks
 from saver.problem.episode import Episode
+from saver.problem.history import History
 from saver.problem.statement import BASELINE, Problem
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -116,7 +117,7 @@ class Campaign:
         episodes: int,
         *,
         knowledge: Knowledge | None = None,
-        history: Iterable[Episode] | None = None,
+        history: History | Iterable[Episode] | None = None,
         seed: int | np.random.SeedSequence = 0,
         keep: str = "moments",
         losses: str = "hostile",
@@ -126,6 +127,8 @@ class Campaign:
         checks.choice("keep", keep, KEEP)
         setup = Setup(problem, collector, episodes, knowledge, losses, order, until)
         self._begin(setup, State.begin(setup, seed), [] if keep == "episodes" else None)
+        if history is None:
+            history = problem.history
         if history is not None:
             self._take(admit.learned(setup, history))
 
@@ -171,8 +174,8 @@ class Campaign:
         """What happened in a trial: an `Episode`, or its sequences; complete=False: until it was cut off.
 
         Of several guardrails `constraints` is {name: sequence}, None for one that was not measured.
-        `final_state` is where the last action led, `saver.END` if it ended the episode. An impossible
-        episode is refused and changes nothing.
+        `final_state` is where the last action led, `saver.END` if it ended the episode; where transitions are
+        unknown, tell it at the horizon always or never. An impossible episode is refused and changes nothing.
         """
         columns = (actions, rewards, constraints)
         given = () if all(column is None for column in columns) else columns

@@ -19,6 +19,7 @@ EXPLORATIONS = ("uniform", "coverage", "none")
 TRACKERS = ("designed", "all", "sample")
 FALLBACKS = ("baseline", "earner")
 KNOWLEDGE = ("mean", "variance", "constraint_mean")
+MODEL = "model"  # known to an oracle where the problem does not know it
 SIDE_INFORMATION = ("none", "pilot", "known")
 
 
@@ -31,7 +32,8 @@ class Collector:
         design: "target", "closed-form" (tree if the model is one, else dag by step), "as-printed" (tree,
             else the stationary dag), "exact", "sepec" (bandits only), "uniform", "baseline", or a function
             from `Statistics` to a policy.
-        knows: which of "mean", "variance", "constraint_mean" the design is told; it gets nothing else.
+        knows: which of "mean", "variance", "constraint_mean" the design is told, and, where the problem does
+            not know it, the "model"; it gets nothing else.
         explore: what the first sqrt(episodes) non-baseline episodes play: "uniform" or "coverage" (in turn
             where a tracked design meets a deterministic start and transitions, else at random) or "none".
         ledger: what is believed about safety: a name in `saver.safety.LEDGERS` ("certified", "latest",
@@ -83,7 +85,7 @@ class Collector:
         if not isinstance(self.knows, tuple):
             raise InvalidProblem(f"knows is {self.knows!r}; it must be a tuple such as ('variance',)")
         for item in self.knows:
-            checks.choice("knows", item, KNOWLEDGE)
+            checks.choice("knows", item, (*KNOWLEDGE, MODEL))
         if self.design == "sepec":
             self._check_sepec()
         for name in ("learn_from_baseline", "explore_by_clock"):
@@ -158,6 +160,7 @@ COLLECTORS: dict[str, Collector] = {
         design="exact", explore="none", fallback="earner", replan=1.2, bonus=0.0, caution=1.0
     ),
     "exact-oracle": Collector(design="exact", knows=KNOWLEDGE, explore="none", fallback="earner", replan=1.2),
+    "model-oracle": Collector(design="exact", knows=(*KNOWLEDGE, MODEL), explore="none", replan=1.2),
     "oracle": Collector(knows=("variance",), explore="none", **UNSAFE),
     "revar": Collector(**UNSAFE),
     "on-policy": Collector(design="target", explore="none", track="sample", **UNSAFE),

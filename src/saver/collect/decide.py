@@ -20,6 +20,7 @@ from saver.collect.state import DESIGNED, KINDS, State, outstanding, set_words, 
 from saver.collect.tracker import follow_design
 from saver.collect.trial import Trial
 from saver.design.flows import richest
+from saver.estimate.log import seen_moves
 from saver.safety import GATES
 from saver.safety.policies import Policy
 
@@ -89,7 +90,8 @@ def design(setup: Setup, state: State, plan: Plan | None) -> Candidate:
     counts = visits(setup, state, policy.by_step, kinds)
     if state.needed is None or state.needed[0] is not plan:
         since = 1 if setup.designer.fixed else plan.since
-        state.needed = plan, unplanned(setup, policy, since, state.more)
+        needed = unplanned(setup, policy, since, state.more) if plan.needed is None else plan.needed
+        state.needed = plan, needed
     first = come_first(setup, state, state.needed[1])
     return Candidate("design", *_follow(setup, policy, counts, first))
 
@@ -113,8 +115,9 @@ def plan_due(setup: Setup, state: State) -> bool:
 
 def new_plan(setup: Setup, state: State) -> Plan:
     """The design for what is believed now."""
-    number = state.asked + 1
-    warm = None if state.plan is None else state.plan.warm
+    number, warm = state.asked + 1, None
+    if state.plan is not None:
+        warm = state.plan.warm if setup.problem.mdp.known else plan_of(setup, state.plan).table()
     made = setup.designer.design(
         statistics(setup, state),
         setup.variance(state.sums.rewards),
@@ -124,7 +127,8 @@ def new_plan(setup: Setup, state: State) -> Plan:
     )
     policy = setup.stage.grid.policy(made.policy)
     until = int(next_plan(number, float(setup.collector.replan)))
-    return Plan(policy.by_step, policy.rows, until, number, made.warm)
+    reach = None if made.reach is None else made.reach[setup.stage.grid.step, setup.stage.grid.state]
+    return Plan(policy.by_step, policy.rows, until, number, made.warm, reach, made.needed)
 
 
 def required(setup: Setup, state: State) -> Floats:
@@ -147,8 +151,10 @@ def pace(setup: Setup, state: State) -> Floats:
 
 def statistics(setup: Setup, state: State) -> Statistics:
     """What a design is told now."""
+    problem, sums = setup.problem, state.sums
+    moves = None if problem.mdp.known else seen_moves(problem.mdp, sums)
     return Statistics.of(
-        setup.problem, setup.knowledge, state.asked + 1, state.sums.rewards, state.guarded(setup.problem)
+        problem, setup.knowledge, state.asked + 1, sums.rewards, state.guarded(problem), moves
     )
 
 
@@ -193,7 +199,7 @@ def fall_back(setup: Setup, state: State) -> tuple[Candidate, Policy]:
     Most of the guardrail whose budget is the least; of none less than the baseline, as believed.
     """
     safe = Candidate("baseline", BASELINE), setup.baseline
-    if setup.collector.fallback == "baseline" or not setup.gated:
+    if setup.collector.fallback == "baseline" or not setup.gated or not setup.problem.mdp.known:
         return safe
     stage, books = setup.stage, list(setup.gated)
     means = setup.problem.means(statistics(setup, state).constraint_mean)

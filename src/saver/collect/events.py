@@ -11,6 +11,7 @@ from typing import Any
 
 from saver.problem.codec import portable
 from saver.problem.episode import Episode
+from saver.problem.history import History
 
 BASELINE, EXPLORE, PLAN = "baseline", "explore", "plan"  # policies by name
 
@@ -26,6 +27,8 @@ class Plan:
         until: the episode at which it is replaced.
         since: the episode for which it was made.
         warm: where the next solve may start, or None.
+        reach: where transitions are learned, the believed probability of each node, [nodes].
+        needed: likewise, what comes first: see `needed_pairs`.
     """
 
     by_step: bool
@@ -33,6 +36,8 @@ class Plan:
     until: int
     since: int = 1
     warm: Any = None
+    reach: Any = None
+    needed: Any = None
 
 
 @portable("asked")
@@ -95,7 +100,7 @@ class Cancelled:
 class Learned:
     """Logged baseline episodes, known before the first trial: they teach, and count for no budget."""
 
-    episodes: tuple[Any, ...]
+    history: History
 
 
 @portable("extended")

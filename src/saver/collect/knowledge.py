@@ -10,6 +10,7 @@ import numpy as np
 
 from saver._types import Floats, Ints
 from saver.errors import InvalidProblem
+from saver.estimate.recursion import Moves
 from saver.problem import checks
 from saver.problem.moments import Moments
 from saver.problem.statement import Problem
@@ -25,6 +26,8 @@ class Statistics:
         counts: samples of each pair, [S, A].
         mean, variance: of the rewards, [S, A].
         constraint_mean: [S, A]; of several guardrails {name: [S, A]}.
+        model: the problem's, or, where transitions are learned, that of what was seen.
+        moves: what was seen of moves, where they are learned.
     """
 
     problem: Problem
@@ -33,6 +36,8 @@ class Statistics:
     mean: Floats
     variance: Floats
     constraint_mean: Any
+    model: Any = None
+    moves: Moves | None = None
 
     @classmethod
     def of(
@@ -42,6 +47,7 @@ class Statistics:
         episode: int,
         rewards: Moments,
         constraints: Sequence[Moments],
+        moves: Moves | None = None,
     ) -> Statistics:
         """What was seen, and the truth where it is known; an unseen constraint is as bad as can be."""
         found = {
@@ -49,6 +55,9 @@ class Statistics:
             for rail, seen in zip(problem.rails, constraints, strict=True)
         }
         constraint_mean = found if len(found) > 1 else next(iter(found.values()))
+        model = problem.mdp if known.model is None else known.model
+        if moves is not None and known.model is None:
+            model = model.believed(moves.counts, moves.ends, moves.starts)
         return cls(
             problem,
             episode,
@@ -56,6 +65,8 @@ class Statistics:
             rewards.mean.copy() if known.mean is None else known.mean,
             rewards.variance if known.variance is None else known.variance,
             constraint_mean if known.constraint_mean is None else known.constraint_mean,
+            model,
+            moves,
         )
 
 
@@ -63,12 +74,13 @@ class Statistics:
 class Knowledge:
     """Truths that may be given to a collector that says it `knows` them, [S, A] each.
 
-    Of several guardrails `constraint_mean` is {name: [S, A]}.
+    Of several guardrails `constraint_mean` is {name: [S, A]}; `model` is an `Mdp`.
     """
 
     mean: Any = None
     variance: Any = None
     constraint_mean: Any = None
+    model: Any = None
 
     def limited(self, problem: Problem, knows: tuple[str, ...]) -> Knowledge:
         """Only what is named in `knows`, checked; anything else is dropped."""
@@ -80,6 +92,9 @@ class Knowledge:
                 raise InvalidProblem(
                     f"the collector knows {name}, which was not given; pass knowledge=Knowledge({name}=...)"
                 )
+            if name == "model":
+                kept[name] = _model(problem, value)
+                continue
             if name == "constraint_mean":
                 means = problem.means(value, name)
                 tables = {
@@ -93,3 +108,15 @@ class Knowledge:
         if "variance" in kept:
             checks.within("variance", kept["variance"], 0.0)
         return Knowledge(**kept)
+
+
+def _model(problem: Problem, given: Any) -> Any:
+    """A model as large as the problem's."""
+    checks.model(given)
+    sizes = [(one.states, one.actions, one.horizon) for one in (given, problem.mdp)]
+    if sizes[0] != sizes[1]:
+        raise InvalidProblem(
+            f"the model given as knowledge has (states, actions, horizon) = {sizes[0]}; it must be as large "
+            f"as the problem's, {sizes[1]}"
+        )
+    return given

@@ -30,8 +30,8 @@ class Footprint(NamedTuple):
 class Outstanding:
     """The sums over the trials that are out."""
 
-    def __init__(self, setup: Setup) -> None:
-        mdp = setup.problem.mdp
+    def __init__(self, setup: Setup, reach: Any = None) -> None:
+        mdp, self.grid, self.reach = setup.problem.mdp, setup.stage.grid, reach
         self.shape = (len(setup.stage.nodes.state), mdp.actions)
         self.trials: dict[int, Footprint] = {}
         self.visits: dict[str, Any] = {}
@@ -39,7 +39,11 @@ class Outstanding:
 
     def add(self, number: int, kind: str, play: Play) -> None:
         """A trial goes out."""
-        flow, pairs = play.flow.ravel(), np.flatnonzero(play.weights)
+        flow, weights = play.flow, play.weights
+        if not self.grid.mdp.known:  # as the plan says where episodes go
+            flow = flow * (0.0 if self.reach is None else self.reach[:, None])
+            weights = self.grid.by_state(flow)
+        flow, pairs = flow.ravel(), np.flatnonzero(weights)
         cells = np.flatnonzero(flow)
         found = Footprint(kind, cells, np.rint(UNIT * flow[cells]).astype(np.int64), pairs, play.light())
         self.trials[number] = found

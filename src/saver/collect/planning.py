@@ -14,6 +14,7 @@ from saver.collect.collectors import Collector
 from saver.collect.knowledge import Statistics
 from saver.design import Planner, dag, is_tree, tree
 from saver.design.onestate import one_decision
+from saver.design.plan import Plan as Solved
 from saver.design.sepec import with_side_information, without_side_information
 from saver.errors import InvalidPolicy, InvalidProblem
 from saver.problem import checks
@@ -36,6 +37,8 @@ class Designed(NamedTuple):
 
     policy: Floats
     warm: Any = None
+    reach: Any = None  # the probability of each (step, state), [L, S], where the model is learned
+    needed: Any = None  # what comes first, [S, A], likewise
 
 
 class Designer:
@@ -123,24 +126,9 @@ class Designer:
             return Designed(policy)
         planner = copy.copy(self.planner)  # solves of several campaigns may run at once
         planner.last = warm
-        tops = [planner.best_value(mean) for mean in means]
-        wanted = [attainable(*each) for each in zip(required, paced, tops, strict=True)]
         hint = self.asked.reference if warm is None else None
-        plan = planner.solve(
-            w, means, self._together(planner, means, wanted), anchor=self.problem.baseline, hint=hint,
-            tolerance=GAP, settle=SETTLED, work=QUOTA,
-        )  # fmt: skip
+        plan = safe_plan(planner, self.problem, w, means, (required, paced), self.safe, hint)
         return Designed(planner.unroll(plan)[0], planner.last)
-
-    def _together(self, planner: Planner, means: Floats, wanted: list[float]) -> Floats:
-        """What to ask of all guardrails at once: as wanted, or of each a little less than is attainable."""
-        asked = np.array(wanted)
-        if len(asked) == 1 or np.all(np.sum(self.safe * means, axis=(1, 2)) > asked):
-            return asked
-        spans = [planner.best_value(mean) + planner.best_value(-mean) for mean in means]
-        scales = np.maximum(spans, SMALLEST * np.maximum(np.abs(asked), 1.0))
-        worst = planner.balance(means, asked, scales).worst
-        return asked if worst >= ROOM else asked - (ROOM - worst) * scales
 
     def _check_sepec(self) -> None:
         mdp = self.problem.mdp
@@ -175,6 +163,37 @@ class Designer:
         moment, allowed = variance[0] + statistics.mean[0] ** 2, self.allowed[0]
         required = attainable(rail.required, rail.required, float(mean[0][allowed].max()))
         return with_side_information(target, moment, mean[0], required, allowed)[None]
+
+
+def safe_plan(
+    planner: Planner,
+    problem: Problem,
+    w: Floats,
+    means: Floats,
+    line: tuple[Floats, Floats],
+    safe: Floats,
+    hint: Floats | None,
+    onward: Floats | None = None,
+) -> Solved:
+    """The exact design for what is required and paced, or as near to that as can be; `safe` are c_0."""
+    tops = [planner.best_value(mean) for mean in means]
+    wanted = [attainable(*each) for each in zip(*line, tops, strict=True)]
+    more: dict[str, Any] = {} if onward is None else {"onward": onward}
+    return planner.solve(
+        w, means, _together(planner, means, wanted, safe), anchor=problem.baseline, hint=hint,
+        tolerance=GAP, settle=SETTLED, work=QUOTA, **more,
+    )  # fmt: skip
+
+
+def _together(planner: Planner, means: Floats, wanted: list[float], safe: Floats) -> Floats:
+    """What to ask of all guardrails at once: as wanted, or of each a little less than is attainable."""
+    asked = np.array(wanted)
+    if len(asked) == 1 or np.all(np.sum(safe * means, axis=(1, 2)) > asked):
+        return asked
+    spans = [planner.best_value(mean) + planner.best_value(-mean) for mean in means]
+    scales = np.maximum(spans, SMALLEST * np.maximum(np.abs(asked), 1.0))
+    worst = planner.balance(means, asked, scales).worst
+    return asked if worst >= ROOM else asked - (ROOM - worst) * scales
 
 
 def needed_pairs(c: Floats, episodes: int) -> Ints:

@@ -12,6 +12,7 @@ from saver._types import Floats
 from saver.collect.belief import believed_variance
 from saver.collect.collectors import Collector, find_collector
 from saver.collect.knowledge import Knowledge
+from saver.collect.learning import Learner
 from saver.collect.planning import Designer
 from saver.collect.stopping import Precise
 from saver.collect.trial import Trial
@@ -24,7 +25,7 @@ from saver.problem.guardrail import Rail
 from saver.problem.moments import Moments
 from saver.problem.question import VALUE
 from saver.problem.statement import Problem
-from saver.safety import LOSSES, ORDERS, Ledger, Play, Stage, Terms, ledger_for
+from saver.safety import LOSSES, ORDERS, Ledger, Play, Terms, ledger_for, stage_of
 from saver.safety.policies import Policy
 
 USED, PLUGIN = "used", "plugin"  # the ledger behind the gate, and the one that every campaign keeps beside it
@@ -70,8 +71,9 @@ class Setup:
         if knowledge is not None:
             checks.kind("knowledge", knowledge, Knowledge)
         self.knowledge = (knowledge or Knowledge()).limited(problem, self.collector.knows)
-        self.stage = Stage(problem.mdp)
-        self.designer = Designer(problem, self.collector, self.episodes)
+        self.stage = stage_of(problem.mdp)
+        plans = Designer if problem.mdp.known else Learner
+        self.designer: Designer | Learner = plans(problem, self.collector, self.episodes)
         terms = Terms(problem, self.episodes, self.stage, self.losses, self.order)
         self.guards = tuple(self._kept(place, rail) for place, rail in enumerate(problem.rails))
         self.ledgers = self._ledgers(terms)
@@ -79,13 +81,13 @@ class Setup:
         self.gated = {book: self.ledgers[book] for book in used}  # those behind the gate
         self.rails = {book: kept.rail for kept in self.guards for book in kept[1:] if book is not None}
         self.anytime: dict[str, Anytime] = {}  # by target
-        if problem.reward is not None:
+        if problem.reward is not None and problem.mdp.known:
             self.anytime = {name: Anytime(terms, name) for name in problem.targets}
         books = {book_of(name): keeper for name, keeper in self.anytime.items()}
         self.keepers: dict[str, Any] = {**self.ledgers, **books}  # all that events are told to
         self.baseline = self.stage.grid.policy(problem.baseline)
         self.baseline_play = self.stage.play(self.baseline)
-        self.rewards = None if problem.reward is None else problem.reward.tables(problem.mdp)
+        self.rewards = problem.rewards
         self.offsets = {by_step: self.ahead(by_step) for by_step in (False, True)}
         self.stream = np.random.Generator(np.random.PCG64(0))  # set to a state before every use
 

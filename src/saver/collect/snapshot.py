@@ -20,7 +20,7 @@ from saver.problem.codec import pack, unpack
 from saver.problem.statement import Problem
 from saver.safety.policies import Policy
 
-FORMAT = 4
+FORMAT = 5
 BROKEN = (KeyError, TypeError, AttributeError, ValueError, IndexError, AssertionError, zlib.error)
 
 

@@ -11,11 +11,11 @@ from saver.collect.events import Plan
 from saver.collect.outstanding import Outstanding
 from saver.collect.setup import Setup
 from saver.collect.trial import Trial
-from saver.estimate.log import Sums
 from saver.problem.codec import portable
 from saver.problem.moments import Moments
 from saver.problem.seeds import child_seed
 from saver.problem.statement import Problem
+from saver.problem.sums import Sums
 
 KINDS = ("explore", "design", "earn", "baseline")
 DESIGNED = ("design", "earn")  # what the tracker counts
@@ -96,7 +96,7 @@ class State:
 def outstanding(setup: Setup, state: State) -> Outstanding:
     """The sums over the trials that are out."""
     if state.outstanding is None:
-        state.outstanding = Outstanding(setup)
+        state.outstanding = Outstanding(setup, None if state.plan is None else state.plan.reach)
         for trial in state.out.values():
             state.outstanding.add(trial.number, trial.kind, setup.stage.play(trial.follows))
     kept: Outstanding = state.outstanding

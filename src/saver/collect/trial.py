@@ -40,7 +40,7 @@ class Trial:
     @property
     def horizon(self) -> int:
         """The largest number of steps."""
-        return self.follows.grid.mdp.horizon
+        return int(self.follows.grid.mdp.horizon)
 
     def __repr__(self) -> str:
         return f"Trial(number={self.number}, kind={self.kind!r})"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saver._types import Floats
+from saver._types import Bools, Floats
 from saver.design.balance import balanced, refuse
 from saver.design.plan import Asked, steered
 from saver.design.walk import Walk
@@ -40,27 +40,53 @@ def constraints(mdp: Mdp, mean: ArrayLike | None, required: Any, name: str) -> t
 
 
 def pose(
-    walk: Walk, mdp: Mdp, w: Floats, means: Floats, required: Floats, anchor: Any, names: Sequence[str] | None
+    walk: Walk,
+    mdp: Mdp,
+    w: Floats,
+    means: Floats,
+    required: Floats,
+    anchor: Any,
+    names: Sequence[str] | None,
+    onward: ArrayLike | None = None,
 ) -> Asked:
     """The program, with a behaviour that is safe: the safest one, or one that is balanced or given."""
-    shape = (mdp.states, mdp.actions)
-    w = np.array(checks.within("w", checks.shaped("w", w, shape), 0.0))  # writable copies: numba compiles
-    if len(bad := np.argwhere((w > 0) & ~(mdp.available & mdp.reachable[:, None]))):  # anew for each kind
-        s, a = bad[0]
-        raise InvalidProblem(
-            f"w[{s}, {a}] is {checks.show(w[s, a])}, but no behaviour can take "
-            f"{mdp.action_label(a)} in {mdp.state_label(s)}; set it to 0"
-        )
+    w = weighed("w", mdp, w, mdp.reachable, "set it to 0")
+    if onward is not None:
+        w = with_moves(walk, mdp, w, onward)
     if names is not None and len(names) != len(required):
         raise InvalidProblem(
             f"{len(names)} names are given for {len(required)} guardrails; give one for each"
         )
     known = None if anchor is None else checks.policy(mdp, anchor, "anchor")
     flow, N, values = safe(walk, mdp, means, required, known, names)
-    rails = list(means)
-    cut = [steered(w, mean, N) for mean in rails]
+    rails, needed = list(means), w if w.ndim == 2 else w[0] + w[1]
+    cut = [steered(needed, mean, N) for mean in rails]
     steer = means if all(one is mean for one, mean in zip(cut, rails, strict=True)) else np.array(cut)
+    N = N if w.ndim == 2 else walk.apart(flow, N)
     return Asked(w, means, steer, np.minimum(required, values), flow, N, values)
+
+
+def weighed(name: str, mdp: Mdp, weights: ArrayLike, states: Bools, remedy: str, when: str = "") -> Floats:
+    """Weights [S, A], not negative, and 0 where no behaviour learns: outside `states`."""
+    w = checks.within(name, checks.shaped(name, weights, (mdp.states, mdp.actions)), 0.0)
+    if len(bad := np.argwhere((w > 0) & ~(mdp.available & states[:, None]))):
+        s, a = bad[0]
+        raise InvalidProblem(
+            f"{name}[{s}, {a}] is {checks.show(w[s, a])}, but no behaviour can take "
+            f"{mdp.action_label(a)} in {mdp.state_label(s)}{when}; {remedy}"
+        )
+    return np.array(w)  # a writable copy: numba compiles anew for each kind
+
+
+def with_moves(walk: Walk, mdp: Mdp, w: Floats, onward: ArrayLike) -> Floats:
+    """w with the weights of moves, [2, S, A]; their sum where episodes end before the horizon, all told."""
+    if len(mdp.layers) < mdp.horizon:
+        return w + weighed("onward", mdp, onward, mdp.reachable, "set it to 0")
+    states = np.zeros(mdp.states, dtype=bool)
+    states[walk.nodes.state[: walk.nodes.layer[-2]]] = True
+    remedy = "set it to 0, or add it to w if the state after the last action is told"
+    moves = weighed("onward", mdp, onward, states, remedy, f" before the last of {mdp.horizon} steps")
+    return np.stack([w, moves]) if moves.any() else w
 
 
 def safe(

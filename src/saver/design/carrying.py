@@ -26,7 +26,9 @@ def carry(walk: Walk, model: Unrolled, search: Search, asked: Asked, warm: Warm 
         change = changed(warm, asked.steer, held)
         if walk.nodes.discount < 1 and change.any():
             change *= walk.fading(model, search.b)
-        search.certificate[:] = np.maximum(warm.prices + change, 0.0).ravel() / unit
+        prices = warm.prices_for(asked.apart).reshape(-1, *change.shape)
+        prices[0] += change
+        search.certificate[:] = np.maximum(prices, 0.0).ravel() / unit
         search.guards[HELD], search.numbers[SLACK] = held / unit, 1.0
     if held.any():
         search.guards[SCALE] = held / unit
@@ -36,7 +38,7 @@ def carry(walk: Walk, model: Unrolled, search: Search, asked: Asked, warm: Warm 
     else:
         span = spans(walk, asked.steer, asked.required)
     if np.any(span > 0):
-        N = walk.follow(search.b.reshape(-1, asked.w.shape[1]), asked.steer)[1]
+        N = walk.follow(search.b.reshape(-1, asked.w.shape[-1]), asked.steer, asked.apart)[1]
         at_stake = passes.objective(asked.w.ravel(), N.ravel(), N.ravel(), 0.0)
         search.guards[SCALE] = at_stake / unit / np.where(span > 0, span, np.inf)
 

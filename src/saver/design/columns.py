@@ -1,6 +1,7 @@
 """The backward pass where there are several guardrails: prices and constraints as columns of one table.
 
-Column 0 holds the prices, column i the constraint of guardrail i - 1, the rest is 0. Columns are walked four
+Column 0 holds the prices, column i the constraint of guardrail i - 1, the rest is 0. A second half of rows,
+where there is one, is what pairs earn before the last step. Columns are walked four
 at a time, which costs hardly more than one: processors add four numbers at once.
 """
 
@@ -52,16 +53,19 @@ def walk_nodes(model: Any, y: Any, earn: Any, scale: Any, table: Any, stake: Any
     """Four columns, step by step; return their values in each state at the start."""
     A, steps = model.actions, np.uint64(len(model.layer)) - ONE
     ahead, here = np.zeros((len(model.start), 4)), np.zeros((len(model.start), 4))
+    early = np.uint64(len(earn)) - np.uint64(len(model.allowed))
     for back in range(steps):
         t = steps - ONE - back
         faded = model.powers[t]
         lead = faded if first > ZERO else 1.0  # prices are not discounted
+        shift = early if back > ZERO else ZERO
         for i in range(model.layer[t], model.layer[t + ONE]):
             s = model.state[i]
             for a in range(A):
                 j, p = i * A + a, s * A + a
-                q0, q1 = lead * earn[p, first], faded * earn[p, first + ONE]
-                q2, q3 = faded * earn[p, first + TWO], faded * earn[p, first + THREE]
+                k = shift + p
+                q0, q1 = lead * earn[k, first], faded * earn[k, first + ONE]
+                q2, q3 = faded * earn[k, first + TWO], faded * earn[k, first + THREE]
                 if back > ZERO:
                     for e in range(model.indptr[p], model.indptr[p + ONE]):
                         d, n = model.data[e], model.indices[e]
@@ -124,16 +128,17 @@ def walk_phases(
     A, states = model.actions, len(model.start)
     ahead, here, now = np.zeros((states, 4)), np.zeros((states, 4)), np.zeros((states, 4))
     P, H, faded = np.zeros(len(model.merged)), np.zeros((len(model.merged), 4)), np.zeros(states)
-    phases = np.uint64(len(model.phase)) - ONE
+    phases, early = np.uint64(len(model.phase)) - ONE, np.uint64(len(earn)) - np.uint64(len(model.allowed))
     for later in range(phases):
         f = phases - ONE - later
+        shift = early if later > ZERO else ZERO
         merge(model, f, y, P)
         for r in range(model.block[f], model.block[f + ONE]):
             s = model.row_state[r]
             for k in range(FOUR):
                 now[s, k] = 0.0
                 for a in range(A):
-                    now[s, k] += y[r * A + a] * earn[s * A + a, first + k]
+                    now[s, k] += y[r * A + a] * earn[shift + s * A + a, first + k]
         H[:] = 0.0
         faded[:] = 0.0
         for back in range(model.phase[f + ONE] - model.phase[f]):
@@ -141,7 +146,7 @@ def walk_phases(
             step_back(model, t, mass, P, now, faded, H, ahead, here, first)
             ahead, here = here, ahead
         for r in range(model.block[f], model.block[f + ONE]):
-            rebuild(model, r, weight[r], earn, faded, H, table, first)
+            rebuild(model, r, weight[r], earn, shift, faded, H, table, first)
             centre(y, table, r, A, scale, stake, first)
     return ahead
 
@@ -174,14 +179,16 @@ def step_back(
 
 
 @inner
-def rebuild(model: Any, r: Any, weight: float, earn: Any, faded: Any, H: Any, table: Any, first: Any) -> None:
+def rebuild(
+    model: Any, r: Any, weight: float, earn: Any, shift: Any, faded: Any, H: Any, table: Any, first: Any
+) -> None:
     """Q and C_i of row r, means over the time in which the row is in use; 0 if it never is."""
     A, s = model.actions, model.row_state[r]
     share = 1.0 / weight if weight > NEVER else 0.0
     for a in range(A):
         p = s * A + a
         for k in range(FOUR):
-            total = (weight if first + k == ZERO else faded[s]) * earn[p, first + k]
+            total = (weight if first + k == ZERO else faded[s]) * earn[shift + p, first + k]
             for e in range(model.indptr[p], model.indptr[p + ONE]):
                 total += model.data[e] * H[model.slot[e], k]
             table[r * A + a, first + k] = share * total

@@ -38,7 +38,7 @@ class ExactDesign:
     Attributes:
         policy: [L, S, A], a distribution in every state at every step.
         occupancy: x_t(s,a) of the policy, [L, S, A].
-        limit: sum c^2 variance / N of this policy, in units of one episode.
+        limit: sum c^2 variance / N of this policy, and what is onward, in units of one episode.
         price: the limit over that of the unconstrained optimum; 1 exactly where the two cannot be told
             apart within their gaps, if these are at most 1e-3.
         gap: the limit is at most 1 + gap times the smallest possible one.
@@ -58,17 +58,23 @@ def exact(
     variance: ArrayLike,
     constraint_mean: Any = None,
     *,
+    onward: ArrayLike | None = None,
     tolerance: float = TOLERANCE,
     seconds: float = 60.0,
 ) -> ExactDesign:
     """The best behaviour for these variances; safe for these constraint means if they are given.
 
     Means are [S, A], or {name: [S, A]} of several guardrails. Where a baseline value is not known it is that
-    of these means. Stops at a relative gap of `tolerance` or after about `seconds` of solving, whichever
-    comes first; `gap` says what was reached. Raises `Infeasible`, with the names of guardrails that no
-    behaviour meets together and the best that can be attained.
+    of these means. `onward`, [S, A], adds sum onward / N^-, N^- the visits before step L - 1: the price of
+    learning moves where the state after the last action is not told.
+
+    Stops at a relative gap of `tolerance` or after about `seconds` of solving, whichever comes first; `gap`
+    says what was reached. Raises `Infeasible`, with the names of guardrails that no behaviour meets together
+    and the best that can be attained.
     """
-    return exact_pair(problem, variance, constraint_mean, tolerance=tolerance, seconds=seconds)[1]
+    return exact_pair(
+        problem, variance, constraint_mean, onward=onward, tolerance=tolerance, seconds=seconds
+    )[1]
 
 
 def exact_pair(
@@ -76,6 +82,7 @@ def exact_pair(
     variance: ArrayLike,
     constraint_mean: Any = None,
     *,
+    onward: ArrayLike | None = None,
     tolerance: float = TOLERANCE,
     seconds: float = 60.0,
     raised: ArrayLike = 0.0,
@@ -95,11 +102,18 @@ def exact_pair(
     asked, variance = problem.question, check_variance(mdp, variance)
     w = asked.size**2 * variance
     hint = dag(mdp, asked.reference, asked.factor * variance, time_indexed=True).policy
-    free = plan = planner.solve(w, hint=hint, tolerance=tolerance, seconds=seconds / 2)
+    free = plan = planner.solve(w, onward=onward, hint=hint, tolerance=tolerance, seconds=seconds / 2)
     if means is not None and not planner.is_safe(free, means, required):
         left = max(0.0, seconds - (time.monotonic() - began))
         plan = planner.solve(
-            w, means, required, anchor=problem.baseline, names=names, tolerance=tolerance, seconds=left
+            w,
+            means,
+            required,
+            onward=onward,
+            anchor=problem.baseline,
+            names=names,
+            tolerance=tolerance,
+            seconds=left,
         )
     price = max(1.0, plan.limit / free.limit) if free.limit > 0 else 1.0  # below 1 only if `free` was stopped
     equal = price <= (1.0 + plan.gap) * (1.0 + free.gap) * (1.0 + ROUNDING)

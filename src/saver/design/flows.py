@@ -12,7 +12,6 @@ import numpy as np
 
 from saver._jit import jit
 from saver._types import Bools, Floats, Ints
-from saver.problem.mdp import Mdp
 
 
 class Nodes(NamedTuple):
@@ -29,14 +28,14 @@ class Nodes(NamedTuple):
     discount: float
 
     @classmethod
-    def of(cls, mdp: Mdp) -> Nodes:
+    def of(cls, mdp: Any) -> Nodes:
         """Unroll `mdp` over its layers."""
         flow, sizes = mdp.flow, [len(states) for states in mdp.layers]
         return cls(  # writable copies: numba compiles anew for each kind of array
             flow.indptr.astype(np.int64),
             flow.indices.astype(np.int64),
             flow.data.copy(),
-            mdp.start.copy(),
+            np.zeros(mdp.states) if mdp.start is None else mdp.start.copy(),
             mdp.available.copy(),
             np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
             np.concatenate(mdp.layers).astype(np.int64),

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from saver._types import Floats
 from saver.problem import checks
-from saver.problem.bellman import visits, weights
+from saver.problem.bellman import occupancy, visits, weights
 from saver.problem.mdp import Mdp
 
 
@@ -26,16 +26,28 @@ class Design:
     spread: Floats
 
 
-def limit(mdp: Mdp, target: ArrayLike, variance: ArrayLike, behaviour: ArrayLike) -> float:
+def limit(
+    mdp: Mdp,
+    target: ArrayLike,
+    variance: ArrayLike,
+    behaviour: ArrayLike,
+    *,
+    onward: ArrayLike | None = None,
+) -> float:
     """sum c^2 variance / d: K times the mean squared error after K episodes of `behaviour`, as K grows.
 
-    Infinite if the behaviour never visits a pair that has weight and variance.
+    Infinite if the behaviour never visits a pair that has weight and variance. `onward`, [S, A], adds
+    sum onward / d^-, d^- the visits before step L - 1: see `Planner.solve`.
     """
     c, noise = weights(mdp, target), check_variance(mdp, variance)
     d = visits(mdp, behaviour)
     if np.any((c > 0) & (noise > 0) & (d <= 0)):
         return float("inf")
-    return limit_of(c**2 * noise, d)
+    total = limit_of(c**2 * noise, d)
+    if onward is not None:
+        moves = checks.within("onward", checks.shaped("onward", onward, d.shape), 0.0)
+        total += limit_of(moves, occupancy(mdp, behaviour)[: mdp.horizon - 1].sum(axis=0))
+    return total
 
 
 def limit_of(cost: Floats, d: Floats) -> float:

@@ -7,6 +7,7 @@ Behaviours are flat arrays of rows times A. For a behaviour b, prices g and a co
     C_t(s,a) = discount^t c(s,a) + sum P W_{t+1},    W_t(s) = sum_a b C_t        backward
     max over all flows of g . N + m sum_t discount^t x_t . c                     best
 
+If N and g have two halves, what leads on is priced apart: see `onward`.
 Values are carried side by side as columns (V, W): another constraint is another column and another `pull`.
 """
 
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from saver._jit import inner, jit
+from saver.design.onward import early_prices, keep_early
 from saver.design.phases import backward_phases, forward_phases
 from saver.design.rows import advantages, extrapolated
 
@@ -56,6 +58,8 @@ def forward_nodes(model: Any, b: Any, ratio: Any, beta: float, y: Any, mass: Any
     N[:] = 0.0
     for t in range(steps):
         last = t + ONE == steps
+        if last:
+            keep_early(N, len(model.allowed))
         for i in range(model.layer[t], model.layer[t + ONE]):
             s = model.state[i]
             at, pair, arrived = i * A, s * A, here[s]
@@ -75,14 +79,15 @@ def backward_nodes(model: Any, y: Any, mass: Any, g: Any, c: Any, scale: float, 
     """`backward` with one row for each node."""
     A, steps = model.actions, np.uint64(len(model.layer)) - ONE
     ahead, here = np.zeros((len(model.start), 2)), np.zeros((len(model.start), 2))
-    drift, slope = 0.0, 0.0
+    drift, slope, early = 0.0, 0.0, early_prices(g, len(model.allowed))
     for back in range(steps):
         t = steps - ONE - back
+        price = early if back > ZERO else g
         for i in range(model.layer[t], model.layer[t + ONE]):
             s = model.state[i]
             at, pair = i * A, s * A
             for a in range(A):
-                Q, C = g[pair + a], model.powers[t] * c[pair + a]
+                Q, C = price[pair + a], model.powers[t] * c[pair + a]
                 if back > ZERO:
                     for e in range(model.indptr[pair + a], model.indptr[pair + a + ONE]):
                         Q += model.data[e] * ahead[model.indices[e], 0]
@@ -100,14 +105,16 @@ def best(model: Any, g: Any, c: Any, multiplier: float, choice: Any) -> Any:
     """The largest g . N + multiplier V_c over all flows; `choice` takes the actions, if it has room."""
     A, steps = model.actions, np.uint64(len(model.layer)) - ONE
     ahead, here = np.zeros(len(model.start)), np.zeros(len(model.start))
+    early = early_prices(g, len(model.allowed))
     for back in range(steps):
         t = steps - ONE - back
+        price = early if back > ZERO else g
         factor = multiplier * model.powers[t]
         for i in range(model.layer[t], model.layer[t + ONE]):
             pair, top = model.state[i] * A, -np.inf
             for a in range(A):
                 if model.allowed[pair + a]:
-                    Q = g[pair + a] + factor * c[pair + a]
+                    Q = price[pair + a] + factor * c[pair + a]
                     if back > ZERO:
                         for e in range(model.indptr[pair + a], model.indptr[pair + a + ONE]):
                             Q += model.data[e] * ahead[model.indices[e]]

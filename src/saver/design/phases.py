@@ -6,7 +6,7 @@ weighted by when the row is in use, is rebuilt once for each phase from what was
     sum_t mass_t(s) Q_t(s,a) = weight(s) g(s,a) + sum_s' P(s'|s,a) H(s,s'),   H = sum_t mass_t(s) V_{t+1}(s'),
 
 and likewise for C. For behaviours that are constant in phases all of it equals what the passes step by step
-give.
+give. The last phase is one step, so what leads on can be priced apart.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from saver._jit import inner
+from saver.design.onward import early_prices, keep_early
 from saver.design.rows import advantages, extrapolated
 
-ONE = np.uint64(1)
+ZERO, ONE = np.uint64(0), np.uint64(1)
 NEVER = 1e-250  # the weight of a row that is not in use
 
 
@@ -44,7 +45,10 @@ def forward_phases(
     here, onward, P = model.start.copy(), np.zeros(len(model.start)), np.zeros(len(model.merged))
     N[:] = 0.0
     weight[:] = 0.0
-    for f in range(np.uint64(len(model.phase)) - ONE):
+    phases = np.uint64(len(model.phase)) - ONE
+    for f in range(phases):
+        if f + ONE == phases:
+            keep_early(N, len(model.allowed))
         for r in range(model.block[f], model.block[f + ONE]):
             extrapolated(b, ratio, beta, y, r * A, A)
         merge(model, f, y, P)
@@ -71,12 +75,13 @@ def backward_phases(
     ahead, here, now = np.zeros((states, 2)), np.zeros((states, 2)), np.zeros((states, 2))
     P, H = np.zeros(len(model.merged)), np.zeros((len(model.merged), 2))
     faded = np.zeros(states)  # sum_t discount^t mass_t(s)
-    drift, slope = 0.0, 0.0
+    drift, slope, early = 0.0, 0.0, early_prices(g, len(model.allowed))
     phases = np.uint64(len(model.phase)) - ONE
     for later in range(phases):
         f = phases - ONE - later
+        price = early if later > ZERO else g
         merge(model, f, y, P)
-        expect(model, f, y, g, c, now)
+        expect(model, f, y, price, c, now)
         H[:] = 0.0
         faded[:] = 0.0
         for back in range(model.phase[f + ONE] - model.phase[f]):
@@ -84,7 +89,7 @@ def backward_phases(
             walk_back(model, t, mass, P, now, faded, H, ahead, here)
             ahead, here = here, ahead
         for r in range(model.block[f], model.block[f + ONE]):
-            rebuild(model, r, weight[r], g, c, faded, H, push, pull)
+            rebuild(model, r, weight[r], price, c, faded, H, push, pull)
             _, _, by_gain, by_unit = advantages(y, push, pull, r * A, A, scale)
             drift += 0.5 * weight[r] * by_gain
             slope += 0.5 * weight[r] * by_unit

@@ -19,22 +19,27 @@ HUGE, DETERS = 1e5, 10.0  # penalties, over the range of all means that matter
 class Asked(NamedTuple):
     """One program: the objective, m guardrails, and a safe behaviour's flow, visits and values."""
 
-    w: Floats  # [S, A]
+    w: Floats  # [S, A], or, where moves are learned apart, [2, S, A]: see `onward`
     means: Floats  # [m, S, A]
     steer: Floats  # [m, S, A], the means to steer by
     required: Floats  # [m]
     safest: Floats  # [nodes, A], its flow: the safest there is, or one that is safe by all guardrails
-    safest_visits: Floats  # [S, A]
+    safest_visits: Floats  # like w
     safest_values: Floats  # [m]
 
     def by_true_means(self) -> Asked:
         """The same, steered by the means themselves."""
         return self._replace(steer=self.means)
 
+    @property
+    def apart(self) -> bool:
+        """Whether visits before the last step have weights of their own."""
+        return self.w.ndim == 3
+
     def sizes(self, N: Floats) -> list[float]:
         """The size of the numbers whose difference each constraint is, for a behaviour with visits N."""
-        pairs = zip(self.required.tolist(), self.means, strict=True)
-        return [abs(required) + float(np.sum(N * np.abs(mean))) for required, mean in pairs]
+        visits, pairs = N[0] if self.apart else N, zip(self.required.tolist(), self.means, strict=True)
+        return [abs(required) + float(np.sum(visits * np.abs(mean))) for required, mean in pairs]
 
     def holds(self, earned: Floats, sizes: list[float]) -> bool:
         """Whether a behaviour of these sizes that earns `earned` is feasible, up to rounding."""
@@ -69,7 +74,7 @@ class Plan:
     Attributes:
         behaviour: [nodes, A], or [phases and states, A] where the horizon is long; `Planner.unroll` gives the
             policy.
-        limit: sum w / N of it.
+        limit: sum w / N of it, and what is onward.
         bound: no behaviour has less.
         multipliers: how fast the bound rises with what each guardrail requires, [m].
         rounding: of the limit, from rounding in the constraint value.
@@ -102,29 +107,43 @@ class Warm(NamedTuple):
     """All that a solve takes from an earlier one: where to start, and a certificate in real units."""
 
     behaviour: Floats  # [rows, A]
-    prices: Floats  # [S, A]
+    prices: Floats  # [S, A], or [2, S, A] where moves are learned apart
     mean: Floats  # [S, A], the constraint means that the prices were for; of several, the sum by multipliers
     multipliers: Floats  # [m]
 
     def flat(self) -> Floats:
-        """One vector, to be stored; if there are several multipliers it ends with their number, negated."""
+        """One vector, to be stored.
+
+        If there are several multipliers it ends with their number, negated; if prices have two halves, with
+        the numbers of both.
+        """
         count = len(self.multipliers)
-        return np.concatenate([*map(np.ravel, self), [-count] if count > 1 else []])
+        tail = [-count, -2] if self.prices.ndim == 3 else [-count] if count > 1 else []
+        return np.concatenate([*map(np.ravel, self), tail])
+
+    def prices_for(self, apart: bool) -> Floats:
+        """The prices as a program needs them whose moves are learned apart, or are not: a copy."""
+        if self.prices.ndim == 3:
+            return self.prices.copy() if apart else self.prices[0].copy()
+        return np.stack([self.prices, np.zeros(self.prices.shape)]) if apart else self.prices.copy()
 
     @classmethod
     def of(cls, flat: ArrayLike, states: int, actions: int) -> Warm:
         """Back from `flat`."""
         vector, pairs = np.array(flat, dtype=float), states * actions
-        count, end = 1, vector.size
+        count, halves, end = 1, 1, vector.size
         if vector.ndim == 1 and end and vector[-1] < 0 and float(vector[-1]).is_integer():
             count, end = int(-vector[-1]), end - 1
-        rows = (end - 2 * pairs - count) / actions
+            if end and count == 2 and vector[end - 1] < 0:
+                count, halves, end = int(-vector[end - 1]), 2, end - 1
+        rows = (end - (halves + 1) * pairs - count) / actions
         if vector.ndim != 1 or rows < 1 or rows % 1:
             raise InvalidData(
                 f"a vector of shape {vector.shape} holds no warm start for {states} states and {actions} "
                 "actions; give the one that was taken from a planner of the same model"
             )
-        cuts = np.cumsum([rows * actions, pairs, pairs]).astype(int)
+        cuts = np.cumsum([rows * actions, halves * pairs, pairs]).astype(int)
         behaviour, prices, mean, multipliers = np.split(vector[:end], cuts)
-        first, second, third = (part.reshape(-1, actions) for part in (behaviour, prices, mean))
-        return cls(first, second, third, multipliers)
+        shape = (states, actions)
+        prices = prices.reshape((2, *shape) if halves == 2 else shape)
+        return cls(behaviour.reshape(-1, actions), prices, mean.reshape(shape), multipliers)

@@ -67,6 +67,7 @@ class Planner:
         constraint_mean: ArrayLike | None = None,
         required: float | ArrayLike = 0.0,
         *,
+        onward: ArrayLike | None = None,
         anchor: ArrayLike | None = None,
         names: Sequence[str] | None = None,
         hint: Floats | None = None,
@@ -77,6 +78,9 @@ class Planner:
         seconds: float = math.inf,
     ) -> Plan:
         """Minimise sum w / N, with V_c >= required if there is a `constraint_mean`.
+
+        `onward`, [S, A], adds sum onward / N^-, N^- the visits before step L - 1: the price of learning moves
+        where the state after the last action is not told.
 
         Several guardrails are a `constraint_mean` [m, S, A] with `required` [m]. What is not safe is then
         mixed with `anchor`, a policy that is (the baseline, say), or with one that is found if there is none
@@ -89,7 +93,7 @@ class Planner:
         horizon with more than 100,000 flows is cut into phases; only without a quota does the solve go on
         step by step where they are not enough.
         """
-        asked = self._asked(w, constraint_mean, required, anchor, names)
+        asked = self._asked(w, constraint_mean, required, anchor, names, onward)
         tolerance = checks.between("tolerance", tolerance, 0.0, math.inf, closed=(False, False))
         settle = checks.between("settle", settle, 0.0, 1.0, closed=(True, True))
         iterations = checks.whole("iterations", iterations, 0)
@@ -153,9 +157,10 @@ class Planner:
         required: Any,
         anchor: ArrayLike | None = None,
         names: Sequence[str] | None = None,
+        onward: ArrayLike | None = None,
     ) -> Asked:
         means, needed = constraints(self.mdp, constraint_mean, required, "constraint_mean")
-        return pose(self.walk, self.mdp, w, means, needed, anchor, names)
+        return pose(self.walk, self.mdp, w, means, needed, anchor, names, onward)
 
     def _begin(self, model: Unrolled, asked: Asked, hint: Floats | None) -> Floats:
         """The starting point, with a little of everything: `warm`, or else a hint mixed until it is safe."""
@@ -196,7 +201,7 @@ class Planner:
 
     def bound(self, b: Floats, asked: Asked, multipliers: Floats) -> float:
         """f^2 / D, the dual bound with the prices of b."""
-        N, g = self.walk.follow(b, asked.means)[1], np.zeros(asked.w.size)
+        N, g = self.walk.follow(b, asked.means, asked.apart)[1], np.zeros(asked.w.size)
         passes.prices(asked.w.ravel(), N.ravel(), g)
         if len(multipliers) == 1:
             top = self.walk.best(g, asked.means[0], multipliers[0])
@@ -233,7 +238,7 @@ class Planner:
         aim = asked.required - ROUNDING * np.array(asked.sizes(asked.safest_visits))
         c, visits = asked.steer.reshape(len(aim), -1), asked.safest_visits.ravel()
         program = Program(asked.w.ravel() / unit, c, asked.required, aim, visits, asked.safest_values)
-        search = Search.of(model, b, c)
+        search = Search.of(model, b, program)
         carry(self.walk, model, search, asked, self.warm, unit)
         pause = max(1, int(PAUSE / model.work))
         if deadline < math.inf:

@@ -14,11 +14,11 @@ from saver.design.unrolled import Unrolled
 class Program(NamedTuple):
     """One program: the objective, m guardrails, and the visits and the values of a feasible behaviour."""
 
-    w: Floats  # [S * A]
+    w: Floats  # [S * A], or [2 * S * A] where moves are learned apart; so are visits and prices
     c: Floats  # [m, S * A]
     required: Floats  # [m]
     aim: Floats  # [m], required, less what is mere rounding: what steps steer for
-    safest: Floats  # [S * A]
+    safest: Floats  # like w
     safest_values: Floats  # [m]
 
 
@@ -32,29 +32,29 @@ class Search(NamedTuple):
     kept: Floats  # the y of the smallest limit
     mass: Floats  # [nodes]
     weight: Floats  # [rows]
-    N: Floats  # [S * A]
+    N: Floats  # like w
     g: Floats  # prices of y
     average: Floats  # prices, averaged over iterations
     certificate: Floats  # prices of the largest bound
     numbers: Floats
     guards: Floats  # [rows below, m]
-    earn: Floats  # [S * A, columns], prices and constraints as a table, if there are several guardrails
+    earn: Floats  # [like w, columns], prices and constraints as a table, if there are several guardrails
     table: Floats  # [rows * A, columns], the advantages in each of them
     stake: Floats  # [rows, 2], their units
 
     @classmethod
-    def of(cls, model: Unrolled, b: Floats, c: Floats) -> Search:
-        """A search that starts at b, under the constraints c [m, S * A]."""
+    def of(cls, model: Unrolled, b: Floats, program: Program) -> Search:
+        """A search that starts at b."""
         numbers = np.zeros(NUMBERS)
         numbers[[MOMENTUM, STEP]], numbers[[LIMIT, LAST, BEST]] = 1.0, np.inf
         b, mass, weight = b.ravel(), np.zeros(len(model.state)), np.zeros(len(model.row_state))
         rows = b.copy(), b.copy(), np.ones(b.size), np.zeros(b.size), b.copy()
-        guards, pairs = c.shape
+        guards, size = len(program.c), len(program.w)
         columns = width(guards) if guards > 1 else 0
-        g, average, certificate, N = (np.zeros(pairs) for _ in range(4))
-        earn, table = np.zeros((pairs, columns)), np.zeros((b.size, columns))
+        g, average, certificate, N = (np.zeros(size) for _ in range(4))
+        earn, table = np.zeros((size, columns)), np.zeros((b.size, columns))
         if guards > 1:
-            earn[:, 1 : guards + 1] = c.T
+            earn[:, 1 : guards + 1] = np.tile(program.c.T, (size // program.c.shape[1], 1))
         held, stake = np.zeros((GUARDS, guards)), np.zeros((len(weight) if columns else 0, 2))
         visited = mass, weight, N, g, average, certificate
         return cls(*rows, *visited, numbers, held, earn, table, stake)

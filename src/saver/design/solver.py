@@ -10,6 +10,8 @@ For any prices g >= 0 and any multipliers m_i >= 0, by Cauchy and Schwarz, every
 
 The prices w / N^2 of the optimum and its multipliers attain it. A pair (g, m) stays a certificate for
 whatever w, c and required become, so the best one is kept and carried from solve to solve.
+
+Where moves are learned apart, w, g and N have two halves (see `onward`), and all of this holds as it stands.
 """
 
 from __future__ import annotations
@@ -129,8 +131,9 @@ def measure_several(model: Any, search: Any, asked: Any) -> None:
     guards, (m, columns) = search.guards, (search.guards.shape[1], search.table.shape[1])
     missing, scale, moves = np.empty(m), np.zeros(columns), np.zeros((m, columns))
     scale[1 : m + 1] = guards[SCALE]
+    pairs = asked.c.shape[1]
     for p in range(len(search.g)):
-        search.earn[p, 0] = search.g[p]
+        search.earn[p, 0] = search.g[p] if p < pairs else search.g[p] + search.g[p - pairs]
     walk_columns(
         model, search.y, search.mass, search.weight, search.earn, scale, search.table, search.stake,
         guards[EARNED],
@@ -174,7 +177,7 @@ def magnitudes(asked: Any, N: Any) -> Any:
     sizes = np.empty(len(asked.required))
     for i in range(len(sizes)):
         total = abs(asked.required[i])
-        for p in range(len(N)):
+        for p in range(asked.c.shape[1]):
             total += N[p] * abs(asked.c[i, p])
         sizes[i] = total
     return sizes
@@ -192,7 +195,7 @@ def certify(model: Any, search: Any, asked: Any, g: Any, multipliers: Any, sizes
     if len(multipliers) == 1:
         top = best(model, g, asked.c[0], multipliers[0], np.empty(0, dtype=np.uint64))
     else:
-        mixed = np.zeros(len(g))
+        mixed = np.zeros(asked.c.shape[1])
         mixture(asked.c, multipliers, mixed)
         top = best(model, g, mixed, 1.0, np.empty(0, dtype=np.uint64))
     slack = top - owed + ROUNDING * (abs(top) + size)

@@ -54,15 +54,25 @@ class Walk:
         mass = flow.sum(axis=1, keepdims=True)
         return np.where(mass > 0, flow / np.where(mass > 0, mass, 1.0), otherwise)
 
-    def follow(self, b: Floats, means: Floats) -> tuple[Floats, Floats, Floats]:
-        """The flow by nodes, the visits and the constraint values of b, for means [m, S, A]."""
+    def follow(self, b: Floats, means: Floats, apart: bool = False) -> tuple[Floats, Floats, Floats]:
+        """The flow by nodes, the visits and the constraint values of b, for means [m, S, A].
+
+        The visits are [S, A], or, `apart`, [2, S, A]: of all steps, and of those before the last.
+        """
         b, mass, N = self.by_node(b), np.zeros(len(self.nodes.state)), np.zeros(means.shape[1:])
         values = np.array([flows.forward(self.nodes, b, means[0], mass, N)])
         if len(means) > 1:
             D = np.zeros(N.size)
             passes.discounted(self.steps, b.ravel(), mass, D)
             values = means.reshape(len(means), -1) @ D
-        return mass[:, None] * b, N, values
+        flow = mass[:, None] * b
+        return flow, self.apart(flow, N) if apart else N, values
+
+    def apart(self, flow: Floats, N: Floats) -> Floats:
+        """The visits N and those before the last step."""
+        early, end = np.zeros(N.shape), self.nodes.layer[-2]
+        np.add.at(early, self.nodes.state[:end], flow[:end])
+        return np.stack([N, early])
 
     def best(self, g: Floats, mean: Floats, multiplier: float, choice: Any = NOWHERE) -> float:
         """The largest g . N + multiplier V_c of any behaviour; `choice` takes its actions, by nodes."""
@@ -88,7 +98,7 @@ class Walk:
         By nodes the value of a mixture is the mixture of the values but for rounding; in phases it is not
         quite. So a few tries are made, each bolder, the last of them by nodes.
         """
-        flow, N, earned = self.follow(b, asked.means)
+        flow, N, earned = self.follow(b, asked.means, asked.apart)
         share, mixed, sizes = 0.0, b, asked.sizes(N)
         for k in range(TRIES):
             if asked.holds(earned, sizes):
@@ -98,6 +108,6 @@ class Walk:
             mixed = self.by_row(
                 by, (1.0 - share) * flow + share * asked.safest, self.by_node(b) if by is self.steps else b
             )
-            _, N, earned = self.follow(mixed, asked.means)
+            _, N, earned = self.follow(mixed, asked.means, asked.apart)
             sizes = asked.sizes(N)
         return mixed, N, sizes

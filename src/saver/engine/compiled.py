@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
@@ -31,13 +31,14 @@ from saver.engine.kernel.guards import pace_of, required_of
 from saver.engine.kernel.layout import lay_rules, lay_scene, lay_sheets, rows_of
 from saver.engine.kernel.memory import CONSTRAINT, COUNT, MEAN, SQUARES, Out, Tracker, new_run
 from saver.engine.kernel.rails import MEAN as GUARDED_MEAN
-from saver.engine.kernel.rails import Shown, is_guarded, lay_guards
+from saver.engine.kernel.rails import Guards, Shown, is_guarded, lay_guards
 from saver.engine.kernel.streams import stream
 from saver.engine.reference import interval_of, room, run_once
 from saver.engine.runs import ANSWERS, COMMON, GUARDED
 from saver.errors import SaverError
 from saver.estimate.certainty import certainty_estimated
 from saver.estimate.interval import Estimate
+from saver.estimate.recursion import Moves
 from saver.problem.bellman import by_step
 from saver.problem.moments import Moments
 from saver.problem.seeds import child_seed
@@ -61,20 +62,32 @@ class Setting:
         history: int = 0,
     ) -> None:
         self.scenario, self.collector, self.episodes, self.truth = scenario, collector, episodes, truth
-        self.history, self.guarded = history, is_guarded(scenario.problem, history)
-        self.seed = child_seed(seed)
-        problem = scenario.problem
-        known = knowledge_of(scenario, collector)
-        self.setup = setup = Setup(problem, collector, episodes, known)
-        stage, explore, design = setup.stage, setup.exploration().table(), problem.mdp.uniform
+        self.history, self.fair, self.seed = history, fair, child_seed(seed)
+        self.setup = Setup(scenario.problem, collector, episodes, knowledge_of(scenario, collector))
+        self.lock = threading.Lock()  # users' designs and remembered plays are for one thread at a time
+        self.guards: Guards | None = None
+        self.scene: Any
+        self.rules: Any
+        self.sheets: Any
+        self.rows: Floats
+        self.acts, self.batch = True, 0  # runs at a time; 0: one, with pauses
+        self.lay()
+
+    def lay(self) -> None:
+        """Everything as arrays."""
+        scenario, collector, episodes, setup = self.scenario, self.collector, self.episodes, self.setup
+        problem, truth, history, stage = scenario.problem, self.truth, self.history, self.setup.stage
+        self.guarded = is_guarded(problem, history)
+        explore, design = setup.exploration().table(), problem.mdp.uniform
         if setup.designer.fixed:
             design = plan_of(setup, new_plan(setup, State.begin(setup))).table()
         elif collector.design == "closed-form" and not setup.designer.is_tree:
             design = by_step(problem.mdp, design)
         self.scene, laws = lay_scene(scenario, setup)
-        self.guards = lay_guards(setup, scenario, truth, history) if self.guarded else None
+        if self.guarded:
+            self.guards = lay_guards(setup, scenario, truth, history)
         self.rules = rules = lay_rules(
-            setup, scenario, truth, self.scene, laws, (explore, design), fair, self.guarded
+            setup, scenario, truth, self.scene, laws, (explore, design), self.fair, self.guarded
         )
         draws_explore = rules.explorations > 0 and not rules.explore_tracked
         self.policies = (
@@ -86,10 +99,18 @@ class Setting:
         self.acts = bool(self.sheets.flags[:, RANDOM].any()) or (rules.plan == OUTSIDE and not rules.tracked)
         steps = episodes * problem.mdp.horizon
         alone = rules.plan != OUTSIDE and rules.estimate != ESTIMATED  # the loop needs no help
-        self.batch = min(MANY, STEPS // steps) if alone else 0  # runs at a time; 0: one, with pauses
-        self.lock = threading.Lock()  # users' designs and remembered plays are for one thread at a time
+        self.batch = min(MANY, STEPS // steps) if alone else 0
         self.explore = rows_of(stage, explore)[: rules.first_row]
         self.rows = np.concatenate([self.explore, rows_of(stage, design)])
+
+    @property
+    def loop(self) -> Any:
+        """What is compiled."""
+        return kernel.play_guarded if self.guarded else kernel.play_all
+
+    def worker(self, stop: Ints) -> Worker:
+        """Room for one campaign at a time."""
+        return Worker(self, stop)
 
     def streams(self, rows: range) -> tuple[Any, Any]:
         """The streams of these runs, [runs, 4]: for acting, if anything is drawn there, and the world's."""
@@ -100,12 +121,18 @@ class Setting:
 class Worker:
     """Room for one campaign at a time, used again for the next."""
 
+    advance: Any = staticmethod(kernel.advance)
+
     def __init__(self, setting: Setting, stop: Ints) -> None:
         self.setting, self.stop = setting, stop
-        self.run = new_run(setting.scene, setting.rules, setting.rows, stop)
+        self.run = self.room()
         self.guards = None if setting.guards is None else setting.guards.copy()
         self.most = max(1, STEPS // len(setting.scene.factor))
-        self.sheets, self.warm = setting.sheets, None
+        self.sheets, self.warm = setting.sheets, cast(Any, None)
+
+    def room(self) -> Any:
+        """For what a campaign keeps."""
+        return new_run(self.setting.scene, self.setting.rules, self.setting.rows, self.stop)
 
     def play(self, rows: range, out: Out, shown: Shown) -> None:
         """These runs from the beginning; `out` and `shown` have one row for each."""
@@ -121,21 +148,24 @@ class Worker:
         self.run = self.run.following(Tracker.of(s.rows))  # the last plan's may have other rows
         self.run.now.done = kernel.NOTHING
         while not self.stop[0]:
-            status = kernel.advance(
+            status = self.advance(
                 s.scene, s.rules, self.sheets, self.run, row, acting[0], world[0], self.most,
                 self.guards, None if self.guards is None else own,
             )  # fmt: skip
             if status == kernel.PLAN:
                 self._plan()
             elif status == kernel.CHECK:
-                for i, found in enumerate(self._estimates()):
-                    for name, number in interval_of(found).items():
-                        getattr(row, name)[i, self.run.now.point - 1] = number
+                self._look(row)
             elif status == kernel.REFUSED:
                 self._explain(rows[0], out.checkpoints)
             if self.run.now.done == s.episodes:
                 break
         own.worst[:] = self.run.now.worst if self.guards is None else self.guards.state.worst
+
+    def load(self, checkpoints: Ints) -> None:
+        """Play no run, so that all is compiled."""
+        out, shown = nothing(self.setting, checkpoints, 0)
+        self.play_all(out, *self.setting.streams(range(1)), shown)
 
     def play_all(self, out: Out, acting: Any, world: Any, shown: Shown) -> int:
         """Runs that need no help; how many were played before one that was refused."""
@@ -179,7 +209,7 @@ class Worker:
         statistics = Statistics.of(problem, known, number, rewards, constraints)
         required, paced = self._asked(number)
         with s.lock if callable(s.collector.design) else nullcontext():
-            policy, self.warm = s.setup.designer.design(
+            policy, self.warm, *_ = s.setup.designer.design(
                 statistics, s.setup.variance(rewards), required, paced, self.warm
             )
         run.now.next_plan = next_plan(number, s.rules.replan)
@@ -202,18 +232,30 @@ class Worker:
         rate_all(tracker, begin, states, run.now.enough, run.needed, run.seen)
         self.run = run.following(tracker)
 
-    def _estimates(self) -> Iterator[Estimate]:
+    def _look(self, row: Out) -> None:
+        """What is kept of the estimates at a checkpoint."""
+        for i, found in enumerate(self._estimates(np.zeros(0))):
+            for name, number in interval_of(found).items():
+                getattr(row, name)[i, self.run.now.point - 1] = number
+
+    def _moves(self, starts: Floats) -> Moves:
+        """What was seen of moves."""
+        run, scene = self.run, self.setting.scene
+        seen = run.moves > 0
+        at = np.concatenate([[0], np.cumsum(seen)])[scene.indptr]
+        counts = sparse.csr_array(
+            (run.moves[seen], scene.to[seen], at), shape=(len(run.ends), len(scene.uniform))
+        )
+        return Moves(counts, run.ends.copy(), run.paid[seen], run.ends_paid.copy(), starts)
+
+    def _estimates(self, starts: Floats) -> Iterator[Estimate]:
         """Of each target, by estimated transitions."""
-        s, run = self.setting, self.run
-        problem = s.scenario.problem
-        mdp, shape = problem.mdp, problem.mdp.transitions.shape
-        moves = sparse.csr_array((run.moves, s.scene.to, s.scene.indptr), shape=shape, copy=True)
-        moves.eliminate_zeros()
-        rewards = self._moments()[0]
+        problem = self.setting.scenario.problem
+        moves, rewards = self._moves(starts), self._moments()[0]
         against = None if problem.against is None else problem.policy(problem.against)
         for target in problem.targets.values():
             yield certainty_estimated(
-                mdp, target, rewards, moves, run.ends, reward=problem.reward, against=against
+                problem.mdp, target, rewards, moves, reward=problem.reward, against=against
             )
 
     def _explain(self, r: int, checkpoints: Ints) -> None:
@@ -239,7 +281,7 @@ def run_compiled(
 
     def work() -> None:
         try:
-            worker = Worker(setting, stop)
+            worker = setting.worker(stop)
             for rows in turns:
                 if stop[0]:
                     break
@@ -268,6 +310,13 @@ def run_compiled(
     return kept, shown.worst
 
 
+def nothing(setting: Setting, checkpoints: Ints, runs: int) -> tuple[Out, Shown]:
+    """Room for what is kept of so many runs."""
+    kept = room(setting.truth, checkpoints, runs)
+    out = Out(checkpoints, *(kept[name] for name in (*ANSWERS, *COMMON)))
+    return out, room_for_guards(setting, kept, runs, len(checkpoints))
+
+
 def room_for_guards(setting: Setting, kept: dict[str, Floats], runs: int, points: int) -> Shown:
     """The budgets of each guardrail, in `kept` where there are several."""
     m = len(setting.truth.required)
@@ -277,12 +326,10 @@ def room_for_guards(setting: Setting, kept: dict[str, Floats], runs: int, points
 
 def prepare(setting: Setting, checkpoints: Ints) -> None:
     """Load the loop, or compile it and say so."""
-    folder, loop = cache_folder(), kernel.play_guarded if setting.guarded else kernel.play_all
-    cached = folder is not None and any(Path(folder).rglob(f"episodes.{loop.__name__}-*.nbi"))
+    folder, loop = cache_folder(), setting.loop
+    name = f"{loop.__module__.rpartition('.')[2]}.{loop.__name__}"
+    cached = folder is not None and any(Path(folder).rglob(f"{name}-*.nbi"))
     if not cached and not getattr(loop, "signatures", ()):
         often = "once for this version" if folder else "in every process"
         print(f"saver: compiling the engine, {often}; a minute or two", file=sys.stderr, flush=True)
-    kept = room(setting.truth, checkpoints, 0)
-    blank = Out(checkpoints, *(kept[name] for name in (*ANSWERS, *COMMON)))
-    shown = room_for_guards(setting, kept, 0, len(checkpoints))
-    Worker(setting, np.zeros(1, dtype=np.int64)).play_all(blank, *setting.streams(range(1)), shown)
+    setting.worker(np.zeros(1, dtype=np.int64)).load(checkpoints)

@@ -15,7 +15,7 @@ from saver.estimate import Estimate
 from saver.problem.episode import Episode
 from saver.problem.seeds import child_seed
 from saver.problem.world import Scenario
-from saver.safety import Stage
+from saver.safety import stage_of
 from saver.simulator import Feedback, Player, Truth, knowledge_of, rounds
 
 
@@ -75,7 +75,7 @@ def answers(campaign: Campaign, truth: Truth, target: str, fair: bool) -> dict[s
     asked: dict[str, Any] = {"of": target, "against": problem.against}
     found = interval_of(campaign.estimate(**asked))
     found["anytime_low"], found["anytime_high"] = campaign.estimate(**asked, anytime=True).interval
-    if campaign.collector.estimate == "certainty":
+    if campaign.collector.estimate == "certainty" and problem.mdp.known:
         found["conditional_mse"] = truth.conditional_mse(campaign.counts, target)
         if fair:
             weighed = campaign.estimate(**asked, fair=True)
@@ -98,7 +98,7 @@ def interval_of(found: Estimate) -> dict[str, float]:
 def logged(scenario: Scenario, player: Player, count: int) -> list[Episode]:
     """So many baseline episodes; what is drawn by the baseline comes from the world's stream too."""
     problem = scenario.problem
-    safe, found = Stage(problem.mdp).grid.policy(problem.baseline), []
+    safe, found = stage_of(problem.mdp).grid.policy(problem.baseline), []
     for number in range(1, count + 1):
         draws = None if safe.sure else player.rng.random(problem.mdp.horizon)
         found.append(player.run(Trial(number, "baseline", safe, draws)))
@@ -118,7 +118,7 @@ def run_once(
 ) -> tuple[dict[str, Floats], list[float]]:
     """One campaign: what is recorded at the checkpoints, and the worst true budget of each guardrail."""
     known = knowledge_of(scenario, collector)
-    player = Player(scenario.world, child_seed(seed, 1))
+    player = Player(scenario.world, child_seed(seed, 1), tells_end=not scenario.problem.mdp.known)
     campaign = Campaign(
         scenario.problem,
         collector,

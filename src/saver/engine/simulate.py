@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from saver._types import Ints
 from saver.collect import Collector
 from saver.collect.collectors import find_collector
+from saver.engine.blind import BlindSetting
 from saver.engine.compiled import Setting, run_compiled
 from saver.engine.kernel.layout import only_reference
 from saver.engine.reference import AT_ONCE, Returns, run_reference
@@ -84,7 +85,8 @@ def simulate(
             scenario, chosen, count, points, seed, runs, truth, tick, returns, fair, history
         )
     else:
-        setting = Setting(scenario, chosen, count, seed, truth, fair, history)
+        kind = Setting if scenario.problem.mdp.known else BlindSetting
+        setting = kind(scenario, chosen, count, seed, truth, fair, history)
         kept, worst = run_compiled(setting, points, runs, threads or cores(), tick)
     shared: dict[str, Any] = {name: kept[name] for name in COMMON} | _guarded(scenario, truth, kept, worst)
     by_name = {}

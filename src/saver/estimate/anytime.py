@@ -37,6 +37,7 @@ from saver.problem.codec import portable
 from saver.problem.episode import Episode
 from saver.problem.moments import Moments
 from saver.problem.promise import Bounded
+from saver.problem.sums import Sums
 from saver.safety.hidden import EIGHT, log_sets, most_visits, unseen
 from saver.safety.ledger import Terms
 from saver.safety.plays import Play, farthest
@@ -238,11 +239,11 @@ class Anytime:
         """What never started has no rewards; but whoever says so may know what they would have been."""
         self.abandon(book, number, None, False)  # type: ignore[arg-type]
 
-    def learn(self, book: RewardBook, episode: Episode) -> None:
+    def learn(self, book: RewardBook, logged: Sums) -> None:
         """An episode of the past teaches the box."""
-        pairs = episode.states * self.stage.mdp.actions + episode.actions
-        np.add.at(book.first.T, pairs, 1.0)
-        np.add.at(book.first.total, pairs, episode.rewards)
+        counts = logged.rewards.counts.ravel().astype(np.float64)
+        book.first.T += counts
+        book.first.total += counts * logged.rewards.mean.ravel()
 
     def _leave(self, book: RewardBook, number: int) -> None:
         """A trial that does not count."""

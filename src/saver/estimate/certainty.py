@@ -10,12 +10,15 @@ from scipy import sparse
 
 from saver._types import Bools, Floats
 from saver.estimate.interval import Estimate, Missing, from_parts, nothing_seen
+from saver.estimate.recursion import Moves, covariance, move_noise, recursion
 from saver.estimate.spread import Declared, spreads
-from saver.problem.bellman import by_step, occupancy, weights
+from saver.problem.bellman import weights
 from saver.problem.mdp import Mdp
 from saver.problem.moments import Moments
 from saver.problem.promise import Bounded, SubGaussian
 from saver.problem.question import difference
+
+TWO = 2.0  # episodes
 
 
 def certainty(
@@ -61,93 +64,120 @@ def weighted(
 
 
 def certainty_estimated(
-    mdp: Mdp,
+    mdp: Any,
     target: Floats,
     rewards: Moments,
-    moves: Any,
-    ends: Floats,
+    moves: Moves,
     level: float = 0.95,
     reward: SubGaussian | Bounded | None = None,
     against: Floats | None = None,
 ) -> Estimate:
-    """The paper's recursion with estimated transitions, from counts of moves [S * A, S] and of ends [S * A].
+    """The paper's recursion with estimated transitions; those of an `Unknown`, and its start, are unknown.
 
     Y_t(s) = sum_a pi(a|s) (mean(s,a) + discount sum_s' P^(s'|s,a) Y_{t+1}(s')).
 
-    To first order its variance adds to that of the means, for each pair, Var_{s' ~ P^}[u(s,a,s')] / n(s,a),
-    u = sum_t discount^{t+1} x_t(s,a) Y_{t+1}(s'), n the number of observed outcomes. After one outcome the
-    variance is taken to be as large as the values ahead allow, ((max u - min u) / 2)^2. A difference to
-    `against` has the differences of c and of u.
+    To first order its variance adds to that of the means, for each pair,
+
+        Var_{s' ~ P^}[u] / n + 2 c Cov(r, u) / T,    u(s,a,s') = sum_t discount^{t+1} x_t(s,a) Y_{t+1}(s'),
+
+    n the number of observed outcomes, T that of rewards; and Var[Y_0] / episodes where the start is learned.
+    After one outcome the variance is taken to be as large as the values ahead allow, ((max u - min u) / 2)^2.
+    A difference to `against` has the differences of c and of u.
 
     Where pairs were never seen, the sum over the seen is divided by their share of all steps under P^. With
     declared rewards the recursion is repeated with the lowest and the highest that may follow a pair whose
     rewards or moves were not seen: its range, and then the lowest or highest reward until the horizon, or an
     end. The interval is around these two values, the noise that of their average.
     """
-    outcomes = np.asarray(moves.sum(axis=1)).ravel() + ends
-    P = (sparse.diags_array(1.0 / np.maximum(outcomes, 1)) @ moves).tocsr()
-    declared = Declared.of(mdp, reward, rewards)
-    signs = {1.0: target} if against is None else {1.0: target, -1.0: against}
-    found = {sign: _recursion(mdp, policy, rewards, P, outcomes, declared) for sign, policy in signs.items()}
-    lost = np.any([one.lost for one in found.values()], axis=0)
-    covered = covered_share(np.sum([weights(mdp, policy) for policy in signs.values()], axis=0), ~lost)
+    found = learned_parts(mdp, target, rewards, moves, reward, against)
+    declared, asked, lost = found.declared, found.asked, found.lost
+    covered = covered_share(asked, ~lost)
+    policies = 1 if against is None else 2
+    beyond = 0.0 if mdp.known else beyond_share(mdp, asked / policies, found.onward / policies, moves)
     if covered == 0.0 and not declared.promised:
         return nothing_seen(level, pairs_of(lost))
-    value = sum(sign * one.value for sign, one in found.items())
-    below = sum(one.below if sign > 0 else one.above for sign, one in found.items())
-    above = sum(one.above if sign > 0 else one.below for sign, one in found.items())
-    c = np.sum([sign * one.c for sign, one in found.items()], axis=0)
-    u = np.sum([sign * one.u for sign, one in found.items()], axis=0)
-    reach = np.sum([one.reach for one in found.values()], axis=0)
-    parts, freedom = _reward_noise(c, rewards, declared)
-    once = (c != 0) & (rewards.counts == 1)
-    reasons = (*_lost_reason(lost, below, above), *_once_reason(once, declared))
-    move_parts, move_freedom = _move_noise(P, u, reach, outcomes)
-    return from_parts(
-        value,
-        np.nan_to_num(np.concatenate([parts, move_parts]), nan=math.inf, posinf=math.inf),
-        np.concatenate([freedom, move_freedom]),
-        covered,
-        level,
-        Missing(below, above, pairs_of(lost), reasons),
-    )
+    below, above = found.below, found.above
+    once = (found.c != 0) & (rewards.counts == 1)
+    reasons = (*_lost_reason(lost, below, above), *_once_reason(once, declared), *_beyond_reason(beyond))
+    missing = Missing(below, above, pairs_of(lost), reasons)
+    return from_parts(found.value, found.parts, found.freedom, covered * (1.0 - beyond), level, missing)
 
 
-class Recursion(NamedTuple):
-    """What the recursion finds for one policy: see `certainty_estimated`."""
+class Learned(NamedTuple):
+    """The recursion of what is asked, and what varies in it."""
 
     value: float
     below: float
     above: float
     lost: Bools  # pairs that it needs and whose rewards or moves were not seen
+    asked: Floats  # the weights of all policies together, [S, A]
+    onward: Floats  # likewise, of the steps before the last
     c: Floats
-    u: Floats
-    reach: Floats
+    parts: Floats  # of the variance, of each pair, and at last of the start
+    freedom: Floats
+    declared: Declared
 
 
-def _recursion(
-    mdp: Mdp, policy: Floats, rewards: Moments, P: Any, outcomes: Floats, declared: Declared
-) -> Recursion:
-    shape = (mdp.states, mdp.actions)
-    onward_needed = occupancy(mdp, policy)[:-1].sum(axis=0) > 0
-    seen = (rewards.counts > 0) & ((outcomes.reshape(shape) > 0) | ~onward_needed)
-    c = weights(mdp, policy)
-    lost, pi, share = (c != 0) & ~seen, by_step(mdp, policy), 1.0
-    if lost.any():
-        share = float(mdp.start @ _backward(mdp, pi, seen.astype(float), P)[0]) / float(c.sum())
-    # 0: nothing that was seen can be met by the moves that were seen
-    Y = _backward(mdp, pi, np.where(seen, rewards.mean, 0.0) / (share or math.nan), P)
-    value, below, above = float(mdp.start @ Y[0]), 0.0, 0.0
-    if lost.any() and declared.promised:
-        low, high = (_extreme(mdp, pi, P, rewards, declared, seen, highest) for highest in (False, True))
-        least, most, Y, share = float(mdp.start @ low[0]), float(mdp.start @ high[0]), (low + high) / 2, 1.0
-        value = min(max(value, least), most) if math.isfinite(value) else (least + most) / 2
-        below, above = value - least, most - value
-    elif lost.any():
-        below = above = math.inf
-    c, u, reach = _forward(mdp, pi, P, Y)
-    c = np.where(rewards.counts > 0 if declared.promised else seen, c, 0.0) / (share or math.nan)
-    return Recursion(value, below, above, lost, c, u, reach)
+def learned_parts(
+    mdp: Any,
+    target: Floats,
+    rewards: Moments,
+    moves: Moves,
+    reward: SubGaussian | Bounded | None = None,
+    against: Floats | None = None,
+) -> Learned:
+    """What `certainty_estimated` is made of."""
+    starts = moves.starts if mdp.start is None else None
+    if not mdp.known:
+        mdp = mdp.believed(moves.counts, moves.ends, moves.starts)
+    outcomes = moves.outcomes
+    rates = moves.counts.data * (1.0 / np.maximum(outcomes, 1))[moves.rows]
+    P = sparse.csr_array((rates, moves.counts.indices, moves.counts.indptr), shape=moves.counts.shape)
+    declared = Declared.of(mdp, reward, rewards)
+    signs = {1.0: target} if against is None else {1.0: target, -1.0: against}
+    found = {sign: recursion(mdp, policy, rewards, P, outcomes, declared) for sign, policy in signs.items()}
+    c, u, first = (
+        np.sum([sign * getattr(one, name) for sign, one in found.items()], axis=0)
+        for name in ("c", "u", "first")
+    )
+    reach = np.sum([one.reach for one in found.values()], axis=0)
+    parts, freedom = _together(c, rewards, declared, moves, P, u, reach)
+    if starts is not None:
+        parts[-1], freedom[-1] = _start_noise(first, starts)
+    return Learned(
+        sum(sign * one.value for sign, one in found.items()),
+        sum(one.below if sign > 0 else one.above for sign, one in found.items()),
+        sum(one.above if sign > 0 else one.below for sign, one in found.items()),
+        np.any([one.lost for one in found.values()], axis=0),
+        np.sum([one.asked for one in found.values()], axis=0),
+        np.sum([one.onward for one in found.values()], axis=0),
+        c,
+        np.nan_to_num(parts, nan=math.inf, posinf=math.inf),
+        freedom,
+        declared,
+    )
+
+
+def beyond_share(mdp: Any, c: Floats, onward: Floats, moves: Moves) -> float:
+    """The share of the weight that leads where nobody has been, after Good (1953).
+
+    Of the outcomes of a pair, or of the starts, as many are new as were, in so far, the only arrival in their
+    state. `onward` is the weight before the last step: where that leads does not matter.
+    """
+    arrived = np.bincount(moves.counts.indices, moves.counts.data, len(moves.starts)) + moves.starts
+    new = np.bincount(moves.rows, moves.counts.data * (arrived[moves.counts.indices] == 1), c.size)
+    lost = float(np.sum(onward.ravel() * new / np.maximum(moves.outcomes, 1)))
+    episodes = float(moves.starts.sum())
+    if mdp.start is None and episodes:
+        lost += float(np.sum(moves.starts[arrived == 1])) / episodes
+    total = float(c.sum())
+    return min(1.0, lost / total) if total else 0.0
+
+
+def _beyond_reason(share: float) -> tuple[str, ...]:
+    if share == 0.0:
+        return ()
+    return (f"states are still being found: about {share:.2g} of the steps lead where nobody has been",)
 
 
 def covered_share(c: Floats, seen: Bools) -> float:
@@ -206,50 +236,26 @@ def _spreads(rewards: Moments, declared: Declared, used: Bools) -> tuple[Floats,
     return variance, freedom
 
 
-def _backward(mdp: Mdp, pi: Floats, mean: Floats, P: Any) -> Floats:
-    Y = np.zeros((mdp.horizon + 1, mdp.states))
-    for t in reversed(range(mdp.horizon)):
-        Y[t] = np.sum(pi[t] * (mean + mdp.discount * (P @ Y[t + 1]).reshape(mean.shape)), axis=1)
-    return Y
+def _together(
+    c: Floats, rewards: Moments, declared: Declared, moves: Moves, P: Any, u: Floats, reach: Floats
+) -> tuple[Floats, Floats]:
+    """What each pair adds to the variance, by its rewards and its moves, with room for one more part."""
+    used, parts, freedom = (c != 0) & (rewards.counts > 0), np.zeros(c.size), np.ones(c.size)
+    parts[used.ravel()], freedom[used.ravel()] = _reward_noise(c, rewards, declared)
+    more, more_freedom = move_noise(P, u, reach, moves.outcomes)
+    both = parts + more
+    varies, none = (both > 0) & np.isfinite(both), np.zeros(c.size)
+    rate = np.divide(parts, both, out=none.copy(), where=varies) ** 2 / freedom
+    rate += np.divide(more, both, out=none.copy(), where=varies) ** 2 / more_freedom
+    cross = 2.0 * c.ravel() * covariance(moves, P, u) / np.maximum(rewards.counts.ravel(), 1)
+    freedoms = np.divide(1.0, rate, out=np.full(c.size, math.inf), where=rate > 0)
+    return np.append(np.maximum(both + cross, 0.0), 0.0), np.append(freedoms, math.inf)
 
 
-def _extreme(
-    mdp: Mdp, pi: Floats, P: Any, rewards: Moments, declared: Declared, seen: Bools, highest: bool
-) -> Floats:
-    """`_backward` with the least, or the most, that may follow where `seen` is False."""
-    end = declared.ceiling if highest else declared.floor
-    step = max(0.0, float(end.max())) if highest else min(0.0, float(end.min()))
-    gain = np.where(rewards.counts > 0, rewards.mean, end)
-    Y, ahead = np.zeros((mdp.horizon + 1, mdp.states)), 0.0  # ahead: the extreme of what follows step t
-    for t in reversed(range(mdp.horizon)):
-        onward = np.where(seen, (P @ Y[t + 1]).reshape(gain.shape), ahead)
-        Y[t] = np.sum(pi[t] * (gain + mdp.discount * onward), axis=1)
-        ahead = step + mdp.discount * ahead
-    return Y
-
-
-def _forward(mdp: Mdp, pi: Floats, P: Any, Y: Floats) -> tuple[Floats, Floats, Floats]:
-    """The weights c under P^, u for each stored entry of P^, and the range of u over all states, [S * A]."""
-    c, mass, u = np.zeros((mdp.states, mdp.actions)), mdp.start, np.zeros(P.nnz)
-    rows, reach = np.repeat(np.arange(P.shape[0]), np.diff(P.indptr)), np.zeros(P.shape[0])
-    for t in range(mdp.horizon):
-        flow = mdp.discount**t * mass[:, None] * pi[t]
-        c += flow
-        u += mdp.discount * flow.ravel()[rows] * Y[t + 1][P.indices]
-        reach += mdp.discount * flow.ravel() * (max(Y[t + 1].max(), 0.0) - min(Y[t + 1].min(), 0.0))
-        mass = P.T @ (mass[:, None] * pi[t]).ravel()
-    return c, u, reach
-
-
-def _move_noise(P: Any, u: Floats, reach: Floats, outcomes: Floats) -> tuple[Floats, Floats]:
-    """Var_{s' ~ P^}[u] / (n - 1) for each pair, an end counting as u = 0, and its degrees of freedom.
-
-    Where n = 1 the variance is the largest that the range of u allows.
-    """
-    rows = np.repeat(np.arange(P.shape[0]), np.diff(P.indptr))
-    centre = np.bincount(rows, P.data * u, P.shape[0])
-    ends = np.maximum(1.0 - np.bincount(rows, P.data, P.shape[0]), 0.0) * (outcomes > 0)
-    spread = np.bincount(rows, P.data * (u - centre[rows]) ** 2, P.shape[0]) + ends * centre**2
-    once = outcomes == 1
-    parts = np.where(once, (reach / 2.0) ** 2, spread / np.maximum(outcomes - 1, 1))
-    return parts, np.where(once, math.inf, np.maximum(outcomes - 1, 1))
+def _start_noise(first: Floats, starts: Floats) -> tuple[float, float]:
+    """Var[Y_0] / (n - 1), and its degrees of freedom; the largest that can be after one episode."""
+    n = float(starts.sum())
+    if n < TWO:
+        return (max(first.max(), 0.0) - min(first.min(), 0.0)) ** 2 / 4, math.inf
+    centre = float(np.sum(starts * first)) / n
+    return float(np.sum(starts * (first - centre) ** 2)) / n / (n - 1), n - 1

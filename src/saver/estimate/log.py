@@ -2,60 +2,27 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from saver._types import Floats, Ints
+from saver._types import Floats
 from saver.errors import InvalidProblem
 from saver.estimate.certainty import certainty, certainty_estimated, covered_share
 from saver.estimate.importance import importance, importance_return
 from saver.estimate.interval import Estimate
+from saver.estimate.recursion import Moves
 from saver.problem import checks
 from saver.problem.bellman import weights
-from saver.problem.codec import portable
 from saver.problem.episode import Episode
-from saver.problem.mdp import Mdp
+from saver.problem.model import END
 from saver.problem.moments import Moments, moment_step
 from saver.problem.promise import Bounded, SubGaussian
+from saver.problem.sums import Sums
 
 ESTIMATORS = ("certainty", "certainty-estimated", "importance")
-
-
-@portable("sums")
-@dataclass(eq=False)
-class Sums:
-    """What a log keeps of its episodes.
-
-    Attributes:
-        rewards: counts, means and squares of each pair.
-        moves: how often pair s * A + a led to a state, {(pair, state): count}.
-        ends: how often an episode ended before the horizon after a pair, [S * A].
-        weighted_seen: pairs of importance-weighted episodes, [S, A].
-        episodes: taken in.
-        weighted: count, mean and squares of importance-weighted returns.
-    """
-
-    rewards: Moments
-    moves: Any
-    ends: Any
-    weighted_seen: Any
-    episodes: int = 0
-    weighted: tuple[int, float, float] = (0, 0.0, 0.0)
-
-    @classmethod
-    def empty(cls, mdp: Mdp) -> Sums:
-        """Nothing seen."""
-        shape = (mdp.states, mdp.actions)
-        return cls(Moments.empty(shape), Counter(), np.zeros(mdp.states * mdp.actions), np.zeros(shape, bool))
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.moves, Counter):
-            self.moves = Counter(self.moves)
 
 
 class Log:
@@ -70,13 +37,13 @@ class Log:
 
     def __init__(
         self,
-        mdp: Mdp,
+        mdp: Any,
         target: ArrayLike,
         sums: Sums | None = None,
         *,
         reward: SubGaussian | Bounded | None = None,
     ) -> None:
-        self.target: Floats = checks.frozen(checks.policy(mdp, target, "target"))
+        self.target: Floats = checks.frozen(checks.policy(mdp, target, "target", known=False))
         self.mdp, self.reward = mdp, reward
         if reward is not None:
             if not isinstance(reward, SubGaussian | Bounded):
@@ -102,28 +69,38 @@ class Log:
         actions: ArrayLike | None = None,
         rewards: ArrayLike | None = None,
         propensities: ArrayLike | None = None,
+        *,
+        final_state: int | None = None,
+        complete: bool = True,
     ) -> None:
         """Take in one episode, as an `Episode` or as sequences; `states[t]` is where `actions[t]` was taken.
 
         `propensities[t]` is the probability with which `actions[t]` was taken: the importance estimate uses
-        the episodes that have them. A broken or impossible episode is refused and changes nothing.
+        the episodes that have them and are complete. `final_state` is where the last action led, `saver.END`
+        if it ended the episode: say it of every episode that lasts to the horizon or of none, because ends
+        alone would make a `saver.Unknown` seem to end too often. complete=False says that the episode was cut
+        off and went on. A broken or impossible episode is refused and changes nothing.
         """
+        checks.flag("complete", complete)
         episode = states
         if not isinstance(episode, Episode):
-            episode = Episode(states, actions, rewards, propensities=propensities)
-        take(self.mdp, self.target, self.sums, episode.check(self.mdp), episode.propensities)
+            episode = Episode(states, actions, rewards, propensities=propensities, final_state=final_state)
+        weighted = episode.propensities if complete else None
+        take(self.mdp, self.target, self.sums, episode.check(self.mdp, complete), weighted, complete)
 
     @property
     def moves(self) -> Any:
         """How often each pair led to each state, [S * A, S] sparse."""
-        return move_counts(self.mdp, self.sums)
+        return seen_moves(self.mdp, self.sums).counts
 
     def estimate(self, kind: str = "certainty", level: float = 0.95) -> Estimate:
         """The value of the target, by one of "certainty", "certainty-estimated" and "importance"."""
         return estimate(self.mdp, self.target, self.sums, kind, level, self.reward)
 
 
-def take(mdp: Mdp, target: Floats, sums: Sums, episode: Episode, propensities: Floats | None) -> None:
+def take(
+    mdp: Any, target: Floats, sums: Sums, episode: Episode, propensities: Floats | None, complete: bool = True
+) -> None:
     """Add an episode that was checked before; with propensities it counts for importance weighting too."""
     s, a, r = episode.states, episode.actions, episode.rewards
     if propensities is not None:
@@ -131,16 +108,11 @@ def take(mdp: Mdp, target: Floats, sums: Sums, episode: Episode, propensities: F
         count, mean, squares = sums.weighted
         sums.weighted = (count + 1, *moment_step(count + 1, mean, squares, weighted))
         sums.weighted_seen[s, a] = True
-    sums.episodes += 1
-    pairs: Ints = s * mdp.actions + a
-    sums.moves.update(zip(pairs[:-1].tolist(), s[1:].tolist(), strict=True))
-    if len(s) < mdp.horizon:
-        sums.ends[pairs[-1]] += 1
-    sums.rewards.extend(s, a, r)
+    sums.add(mdp, episode, complete)
 
 
 def estimate(
-    mdp: Mdp,
+    mdp: Any,
     target: Floats,
     sums: Sums,
     kind: str = "certainty",
@@ -152,22 +124,30 @@ def estimate(
 
     `reward` is what is promised about one reward.
     """
-    if kind == "certainty":
+    if kind == "certainty" and mdp.known:
         return certainty(mdp, target, sums.rewards, level, reward, against)
-    if kind == "certainty-estimated":
-        return certainty_estimated(
-            mdp, target, sums.rewards, move_counts(mdp, sums), sums.ends, level, reward, against
-        )
-    if kind == "importance" and against is None:
+    if kind in ("certainty", "certainty-estimated"):  # where nothing else is known they are one
+        return certainty_estimated(mdp, target, sums.rewards, seen_moves(mdp, sums), level, reward, against)
+    if kind == "importance" and against is None and mdp.known:
         return importance(*sums.weighted, covered_share(weights(mdp, target), sums.weighted_seen), level)
+    if kind == "importance":
+        raise InvalidProblem(
+            "kind is 'importance', which answers for the target alone and where transitions are known; ask "
+            "for 'certainty'"
+        )
     raise InvalidProblem(f"kind is {kind!r}; it must be one of {', '.join(ESTIMATORS)}")
 
 
-def move_counts(mdp: Mdp, sums: Sums) -> Any:
-    """How often each pair led to each state, [S * A, S] sparse."""
-    shape = (mdp.states * mdp.actions, mdp.states)
-    if not sums.moves:
-        return sparse.csr_array(shape)
-    index = np.array(list(sums.moves)).T
-    counts = np.array(list(sums.moves.values()), dtype=np.float64)
-    return sparse.coo_array((counts, (index[0], index[1])), shape=shape).tocsr()
+def seen_moves(mdp: Any, sums: Sums) -> Moves:
+    """The moves of a log as arrays."""
+    places = np.array(sorted(sums.moves), dtype=np.int64).reshape(-1, 2)
+    rows, shape = places[:, 0], (mdp.states * mdp.actions, mdp.states)
+    at = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=shape[0]))])
+    keys = [tuple(place) for place in places.tolist()]
+    counts = np.array([sums.moves[key] for key in keys], dtype=np.float64)
+    paid = np.array([sums.paid[key] for key in keys], dtype=np.float64)
+    ends_paid = np.zeros(shape[0])
+    for pair in np.flatnonzero(sums.ends).tolist():
+        ends_paid[pair] = sums.paid[pair, END]
+    table = sparse.csr_array((counts, places[:, 1], at), shape=shape)
+    return Moves(table, sums.ends, paid, ends_paid, sums.starts)

@@ -103,11 +103,11 @@ def _campaigns(experiment: Experiment, level: str, seed: int, threads: int | Non
 def _cost(experiment: Experiment, collector: str) -> float:
     """About how many seconds one run takes."""
     recipe, mdp = find_collector(collector), experiment.make().problem.mdp
-    steps = experiment.episodes * mdp.horizon * (DRAWN if recipe.track == "sample" else STEP)
+    steps: float = experiment.episodes * mdp.horizon * (DRAWN if recipe.track == "sample" else STEP)
     if recipe.design != "exact" or mdp.states == 1:
         return steps
     plans = math.log(experiment.episodes) / math.log(recipe.replan)
-    return steps + plans * FLOW * sum(map(len, mdp.layers)) * mdp.actions
+    return float(steps + plans * FLOW * sum(map(len, mdp.layers)) * mdp.actions)
 
 
 def _rate(asked: Rate, level: str, seed: int, threads: int | None) -> Step:

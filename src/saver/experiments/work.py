@@ -19,6 +19,7 @@ from saver.problem.seeds import child_seed
 from saver.scenarios import find_scenario
 from saver.simulator import Truth
 from saver.theory import regret_rate
+from saver.theory.believed import known_twin
 from saver.theory.nodewise import closed_design
 from saver.theory.prediction import Forecast
 
@@ -121,7 +122,7 @@ def prices(
 
 def designs(scenario: str, tick: Tick) -> Iterator[tuple[str, str, int, int, float]]:
     """The expected visits of each design."""
-    made = find_scenario(scenario)
+    made, _ = known_twin(find_scenario(scenario))
     yield from visit_rows(made, policies(made))
 
 
@@ -129,7 +130,7 @@ def limits(
     scenario: str, options: dict[str, Any], tick: Tick
 ) -> Iterator[tuple[str, str, float, float, float, bool]]:
     """The limit of each design."""
-    made = find_scenario(scenario, **options)
+    made, _ = known_twin(find_scenario(scenario, **options))
     yield from limit_rows(made, policies(made))
 
 

@@ -9,12 +9,15 @@ from saver.problem.bellman import (
     visits,
     weights,
 )
-from saver.problem.episode import END, Episode
+from saver.problem.episode import Episode
 from saver.problem.guardrail import Guardrail
+from saver.problem.history import History
 from saver.problem.laws import Bernoulli, Empirical, Gaussian, Law
 from saver.problem.mdp import Mdp
+from saver.problem.model import END
 from saver.problem.promise import Bounded, SubGaussian
 from saver.problem.statement import Problem
+from saver.problem.unknown import Unknown
 from saver.problem.world import Scenario, World
 
 __all__ = [
@@ -25,11 +28,13 @@ __all__ = [
     "Episode",
     "Gaussian",
     "Guardrail",
+    "History",
     "Law",
     "Mdp",
     "Problem",
     "Scenario",
     "SubGaussian",
+    "Unknown",
     "World",
     "minimising",
     "occupancy",

@@ -6,14 +6,15 @@ A move that ends the episode leads to value 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saver._types import Floats, Ints
+from saver._types import Floats
 from saver.problem import checks
 from saver.problem.mdp import Mdp
+from saver.problem.moving import follow, still
+
+NOTHING = np.zeros((0, 0, 0))
 
 
 def by_step(mdp: Mdp, policy: Floats) -> Floats:
@@ -25,27 +26,18 @@ def occupancy(mdp: Mdp, policy: ArrayLike) -> Floats:
     """x_t(s,a) = P(s_t = s, a_t = a), [L, S, A]."""
     pi = checks.policy(mdp, policy)
     x = np.zeros((mdp.horizon, mdp.states, mdp.actions))
-    for t, states, flow in _forward(mdp, pi):
-        x[t, states] = flow
+    followed(mdp, pi, 1.0, x)
     return x
 
 
 def visits(mdp: Mdp, behaviour: ArrayLike) -> Floats:
     """d(s,a) = sum_t P(s_t = s, a_t = a), the expected visits in one episode, [S, A]."""
-    b = checks.policy(mdp, behaviour, "behaviour")
-    d = np.zeros((mdp.states, mdp.actions))
-    for _, states, flow in _forward(mdp, b):
-        d[states] += flow
-    return d
+    return followed(mdp, checks.policy(mdp, behaviour, "behaviour"), 1.0)
 
 
 def weights(mdp: Mdp, target: ArrayLike, name: str = "target") -> Floats:
     """c(s,a) = sum_t discount^t P(s_t = s, a_t = a): the value is linear in the means with these, [S, A]."""
-    pi = checks.policy(mdp, target, name)
-    c = np.zeros((mdp.states, mdp.actions))
-    for t, states, flow in _forward(mdp, pi):
-        c[states] += mdp.discount**t * flow
-    return c
+    return followed(mdp, checks.policy(mdp, target, name), mdp.discount)
 
 
 def value(mdp: Mdp, policy: ArrayLike, mean: ArrayLike) -> float:
@@ -119,15 +111,10 @@ def _row_spread(mdp: Mdp, V: Floats, ahead: Floats) -> Floats:
     return np.asarray(squares.sum(axis=1)).reshape(mdp.states, mdp.actions)
 
 
-def _forward(mdp: Mdp, policy: Floats) -> Iterator[tuple[int, Ints, Floats]]:
-    """Yield (t, the states met at t, x_t of those); the work follows the states met, not the table."""
-    pi = by_step(mdp, policy)
-    mass = mdp.start
-    for t in range(mdp.horizon):
-        states = np.flatnonzero(mass)
-        if not len(states):
-            return
-        flow = mass[states, None] * pi[t, states]
-        yield t, states, flow
-        moves = mdp.flow if len(states) == mdp.states else mdp.flow[mdp.pairs(states)]
-        mass = moves.T @ flow.ravel()
+def followed(mdp: Mdp, policy: Floats, factor: float, x: Floats = NOTHING) -> Floats:
+    """sum_t factor^t x_t(s,a), [S, A], of a policy that was checked; x_t goes to `x`, if that is given."""
+    flow, c = mdp.flow, np.zeros((mdp.states, mdp.actions))
+    factors = np.array([factor**t for t in range(mdp.horizon)])
+    pi = still(policy if policy.ndim == 3 else policy[None])
+    follow(flow.indptr, flow.indices, flow.data, mdp.start, pi, factors, x, c)
+    return c

@@ -6,16 +6,13 @@ import math
 import operator
 from collections.abc import Iterable, Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from saver._types import Floats
 from saver.errors import InvalidPolicy, InvalidProblem, SaverError
-
-if TYPE_CHECKING:
-    from saver.problem.mdp import Mdp
 
 SUM_TOLERANCE = 1e-8  # of a probability row, times its length
 LARGEST_TOLERANCE = 1e-4
@@ -27,6 +24,11 @@ def show(value: Any) -> str:
     """A number with as many digits as it needs, and no more."""
     short = f"{value:g}"
     return short if math.isnan(value) or float(short) == value else repr(float(value))
+
+
+def places(bad: Any) -> Any:
+    """Where it is true; nearly always nowhere, which is found sooner."""
+    return np.argwhere(bad) if bad.any() else ()
 
 
 def array(name: str, value: ArrayLike, error: type[SaverError] = InvalidProblem) -> Floats:
@@ -42,7 +44,7 @@ def array(name: str, value: ArrayLike, error: type[SaverError] = InvalidProblem)
         result = raw.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as cause:
         raise error(f"{name} must be an array of numbers: {cause}") from None
-    bad = np.argwhere(~(np.abs(result) <= LARGEST))
+    bad = places(~(np.abs(result) <= LARGEST))
     if len(bad):
         raise error(
             f"{name}{at(bad[0])} is {result[tuple(bad[0])]:g}; every entry must be a finite number of "
@@ -69,7 +71,7 @@ def within(
     error: type[SaverError] = InvalidProblem,
 ) -> Floats:
     """`values`, all of them from `low` to `high`."""
-    bad = np.argwhere((values < low) | (values > high))
+    bad = places((values < low) | (values > high))
     if len(bad):
         wanted = f"at least {low:g}" if high == math.inf else f"in [{low:g}, {high:g}]"
         raise error(f"{name}{at(bad[0])} is {show(values[tuple(bad[0])])}; it must be {wanted}")
@@ -152,7 +154,7 @@ def distribution(name: str, values: Floats, error: type[SaverError]) -> Floats:
     """`values`, whose last axis holds probabilities that sum to 1."""
     within(name, values, 0.0, error=error)
     sums = values.sum(axis=-1)
-    bad = np.argwhere(np.abs(sums - 1.0) > tolerance(values.shape[-1]))
+    bad = places(np.abs(sums - 1.0) > tolerance(values.shape[-1]))
     if len(bad):
         row = tuple(bad[0])
         raise error(f"{name}{at(bad[0])} sums to {sums[row]:.10g}; probabilities must sum to 1")
@@ -162,13 +164,24 @@ def distribution(name: str, values: Floats, error: type[SaverError]) -> Floats:
 def model(mdp: Any) -> None:
     """Refuse what is no `Mdp`."""
     from saver.problem.mdp import Mdp
+    from saver.problem.unknown import Unknown
 
+    if isinstance(mdp, Unknown):
+        raise InvalidProblem("mdp is a saver.Unknown; this needs known transitions: give a saver.Mdp")
     kind("mdp", mdp, Mdp)
 
 
-def policy(mdp: Mdp, value: ArrayLike, name: str = "policy") -> Floats:
-    """A policy of `mdp`: (S, A), or time-indexed (L, S, A)."""
-    model(mdp)
+def any_model(mdp: Any) -> None:
+    """Refuse what is neither an `Mdp` nor an `Unknown`."""
+    from saver.problem.model import Model
+
+    if not isinstance(mdp, Model):
+        raise InvalidProblem(f"mdp is {type(mdp).__name__}; it must be a saver.Mdp, or a saver.Unknown")
+
+
+def policy(mdp: Any, value: ArrayLike, name: str = "policy", known: bool = True) -> Floats:
+    """A policy of `mdp`: (S, A), or time-indexed (L, S, A); of an `Unknown` if it need not be `known`."""
+    (model if known else any_model)(mdp)
     result = array(name, value, InvalidPolicy)
     shape = (mdp.states, mdp.actions)
     if result.shape not in (shape, (mdp.horizon, *shape)):
@@ -182,7 +195,7 @@ def policy(mdp: Mdp, value: ArrayLike, name: str = "policy") -> Floats:
             "where it depends on the step"
         )
     distribution(name, result, InvalidPolicy)
-    bad = np.argwhere((result > 0) & ~mdp.available)
+    bad = places((result > 0) & ~mdp.available)
     if len(bad):
         state, action = bad[0][-2:]
         raise InvalidPolicy(

@@ -13,9 +13,7 @@ from saver._types import Ints
 from saver.errors import InvalidData
 from saver.problem import checks
 from saver.problem.codec import portable
-from saver.problem.mdp import Mdp
-
-END = -1  # a final state: the last action ended the episode
+from saver.problem.model import END
 
 
 @portable("episode")
@@ -83,7 +81,7 @@ class Episode(checks.Frozen):
         """The number of steps."""
         return len(self.states)
 
-    def check(self, mdp: Mdp, complete: bool = True) -> Episode:
+    def check(self, mdp: Any, complete: bool = True) -> Episode:
         """Refuse what cannot have happened in this model."""
         for name, column, count in (
             ("states", self.states, mdp.states),

@@ -25,7 +25,6 @@ from saver.errors import InvalidProblem
 from saver.problem import bellman, checks
 from saver.problem.codec import portable
 from saver.problem.episode import Episode
-from saver.problem.mdp import Mdp
 from saver.problem.promise import Bounded, SubGaussian
 
 CONSTRAINT = "constraint"  # the name of the one guardrail that a problem's short form means
@@ -185,7 +184,7 @@ class Rail:
         return budget / (abs(self.required_at(value)) or self.unit or 1.0)
 
 
-def rails_of(guardrails: tuple[Guardrail, ...], mdp: Mdp, baseline: Floats, delta: float) -> tuple[Rail, ...]:
+def rails_of(guardrails: tuple[Guardrail, ...], mdp: Any, baseline: Floats, delta: float) -> tuple[Rail, ...]:
     """The guardrails of a problem, checked against its baseline."""
     names = [guard.name for guard in guardrails]
     for name in names:
@@ -195,16 +194,19 @@ def rails_of(guardrails: tuple[Guardrail, ...], mdp: Mdp, baseline: Floats, delt
     if given and (len(given) < len(names) or abs(sum(given) - 1.0) > CLOSE):
         shown = ", ".join(f"{guard.name}: {guard.share}" for guard in guardrails)
         raise InvalidProblem(f"the shares of delta are {shown}; give all, adding to 1, or none")
-    steps = float(bellman.weights(mdp, baseline).sum())
+    if mdp.known:
+        shortest = longest = float(bellman.weights(mdp, baseline).sum())
+    else:
+        shortest, longest = 1.0, float(np.sum(mdp.discount ** np.arange(mdp.horizon)))
     return tuple(
-        _rail(guard, steps, delta * (1.0 / len(names) if guard.share is None else guard.share))
+        _rail(guard, (shortest, longest), delta * (1.0 / len(names) if guard.share is None else guard.share))
         for guard in guardrails
     )
 
 
-def _rail(guard: Guardrail, steps: float, level: float) -> Rail:
+def _rail(guard: Guardrail, steps: tuple[float, float], level: float) -> Rail:
     sign, promise = (-1.0, negated(guard.promise)) if guard.cost else (1.0, guard.promise)
-    least, most = promise.floor * steps, promise.ceiling * steps
+    least, most = promise.of_episode(*steps)
     given = guard.baseline_value
     low, high = (least, most) if given is None else (given if isinstance(given, tuple) else (given, given))
     if given is not None and guard.cost:

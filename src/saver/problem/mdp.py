@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from saver._types import Bools, Floats, Ints
+from saver._types import Ints
 from saver.errors import InvalidData, InvalidProblem
 from saver.problem import checks, convert
 from saver.problem.codec import portable
+from saver.problem.model import Model
+from saver.problem.moving import reached
 
 Edge = tuple[int, int, int, float]
 LONGEST = 1_000_000  # steps
@@ -22,7 +24,7 @@ LONGEST = 1_000_000  # steps
 
 @portable("mdp")
 @dataclass(frozen=True, eq=False)
-class Mdp(checks.Frozen):
+class Mdp(Model):
     """A finite-horizon Markov decision process without its rewards.
 
     A row of `transitions` sums to 1, or to 0: then the episode ends after that action. Entering a terminal
@@ -108,17 +110,6 @@ class Mdp(checks.Frozen):
         return convert.read_only(flow)
 
     @cached_property
-    def uniform(self) -> Floats:
-        """The policy that takes every available action alike, [S, A]."""
-        even: Floats = checks.frozen(self.available / self.available.sum(axis=1, keepdims=True))
-        return even
-
-    def pairs(self, states: Ints) -> Ints:
-        """The rows of `flow` that belong to `states`."""
-        rows: Ints = (states[:, None] * self.actions + np.arange(self.actions)).ravel()
-        return rows
-
-    @cached_property
     def layers(self) -> tuple[Ints, ...]:
         """For each step the states that some behaviour can be in; shorter than L if all episodes are."""
         layers: list[Ints] = []
@@ -130,24 +121,8 @@ class Mdp(checks.Frozen):
             layers.append(states)
             rows = self.pairs(states)[self.available[states].ravel()]
             seen = np.zeros(self.states, dtype=bool)
-            seen[self.flow[rows].indices] = True
+            reached(self.flow.indptr, self.flow.indices, rows, seen)
         return tuple(layers)
-
-    @cached_property
-    def reachable(self) -> Bools:
-        """[S], the states that some behaviour can be in within the horizon."""
-        mask = np.zeros(self.states, dtype=bool)
-        for states in self.layers:
-            mask[states] = True
-        return mask
-
-    def state_label(self, state: int) -> str:
-        """How messages call a state."""
-        return f"state {state}" + (f" ({self.state_names[state]})" if self.state_names else "")
-
-    def action_label(self, action: int) -> str:
-        """How messages call an action."""
-        return f"action {action}" + (f" ({self.action_names[action]})" if self.action_names else "")
 
     def check_path(
         self, states: Ints, actions: Ints, final_state: int | None = None, complete: bool = True
@@ -159,7 +134,7 @@ class Mdp(checks.Frozen):
         if not self._all_possible(states, actions):
             for t, (state, action) in enumerate(zip(states.tolist(), actions.tolist(), strict=True)):
                 if not self.available[state, action]:
-                    raise InvalidData(f"{self._move(t, state, action)} is missing from the model")
+                    raise InvalidData(f"{self.move_label(t, state, action)} is missing from the model")
                 if t < last:
                     self._check_move(t, state, action, int(states[t + 1]))
         check = self._check_end if complete else self._check_cut
@@ -186,14 +161,17 @@ class Mdp(checks.Frozen):
                 "in it; leave it out"
             )
         if following not in self.successors(state, action):
-            raise InvalidData(f"{self._move(t, state, action)} cannot lead to {self.state_label(following)}")
+            raise InvalidData(
+                f"{self.move_label(t, state, action)} cannot lead to {self.state_label(following)} in this "
+                "model; where moves are to be learned, give the problem a saver.Unknown"
+            )
 
     def _check_cut(self, t: int, state: int, action: int, final_state: int | None) -> None:
         goes_on = not np.isin(self.successors(state, action), self.terminal).all()  # of none: False
         ended = final_state is not None and (final_state < 0 or final_state in self.terminal)
         if t + 1 >= len(self.layers) or not goes_on or ended:
             raise InvalidData(
-                f"the episode ended with {self._move(t, state, action)}: nothing was cut off; tell it "
+                f"the episode ended with {self.move_label(t, state, action)}: nothing was cut off; tell it "
                 "without complete=False"
             )
 
@@ -203,16 +181,17 @@ class Mdp(checks.Frozen):
         if final_state is not None and final_state >= 0:
             if final_state not in successors:
                 raise InvalidData(
-                    f"final_state is {final_state}, but {self._move(t, state, action)} cannot lead there"
+                    f"final_state is {final_state}, but {self.move_label(t, state, action)} cannot lead there"
                 )
             ends = final_state in self.terminal
         elif final_state is not None and not ends:
             raise InvalidData(
-                f"final_state says that the episode ended, but {self._move(t, state, action)} always goes on"
+                f"final_state says that the episode ended, but {self.move_label(t, state, action)} always "
+                "goes on"
             )
         if early and not ends:
             raise InvalidData(
-                f"the episode stops after step {t}, but {self._move(t, state, action)} always goes on "
+                f"the episode stops after step {t}, but {self.move_label(t, state, action)} always goes on "
                 f"and the horizon is {self.horizon}; tell the whole episode, or complete=False if it was "
                 "cut off"
             )
@@ -224,9 +203,6 @@ class Mdp(checks.Frozen):
             self.transitions.indptr[pair] : self.transitions.indptr[pair + 1]
         ]
         return found
-
-    def _move(self, t: int, state: int, action: int) -> str:
-        return f"{self.action_label(action)} in {self.state_label(state)} at step {t}"
 
     def _check_rows(self) -> None:
         matrix = self.transitions
@@ -248,11 +224,7 @@ class Mdp(checks.Frozen):
             )
 
     def _check_ends(self) -> None:
-        empty = np.flatnonzero(~self.available.any(axis=1))
-        if len(empty):
-            raise InvalidProblem(
-                f"{self.state_label(empty[0])} has no available action; at least one is needed"
-            )
+        self.check_actions()
         for state in self.terminal:
             if self.start[state] > 0:
                 raise InvalidProblem(

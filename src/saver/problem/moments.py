@@ -43,6 +43,19 @@ class Moments:
         for state, action, value in zip(states, actions, values, strict=True):
             self.add(state, action, value)
 
+    def merge(self, other: Moments) -> None:
+        """Take in what another has seen (Chan, Golub and LeVeque 1983)."""
+        counts = self.counts + other.counts
+        share = other.counts / np.maximum(counts, 1)
+        apart = other.mean - self.mean
+        self.squares = self.squares + other.squares + apart**2 * self.counts * share
+        self.mean = np.where(self.counts > 0, self.mean + apart * share, other.mean)
+        self.counts = counts
+
+    def times(self, sign: float) -> Moments:
+        """Of the observations times 1 or -1."""
+        return Moments(self.counts, sign * self.mean, self.squares)
+
     @property
     def variance(self) -> Floats:
         """The sample variance: divides by T - 1, and is 0 where T < 2."""

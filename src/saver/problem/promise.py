@@ -60,6 +60,11 @@ class Promise(checks.Frozen, ABC):
         parts = (self.scale, self.floor, self.ceiling, *self.bounds)
         return Tables(*(checks.frozen(np.broadcast_to(np.asarray(part), shape)) for part in parts))
 
+    def of_episode(self, shortest: float, longest: float) -> tuple[float, float]:
+        """Between which an episode's value lies whose sum of discount^t is from `shortest` to `longest`."""
+        least, most = self.floor, self.ceiling
+        return least * (shortest if least >= 0 else longest), most * (longest if most >= 0 else shortest)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Promise) or type(self) is not type(other):
             return NotImplemented

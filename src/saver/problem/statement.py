@@ -14,8 +14,8 @@ from saver.errors import InvalidProblem, no_such
 from saver.problem import checks
 from saver.problem.codec import portable
 from saver.problem.guardrail import CONSTRAINT, Guardrail, Rail, check_promise, rails_of
-from saver.problem.mdp import Mdp
-from saver.problem.promise import Bounded, SubGaussian
+from saver.problem.history import History, fits
+from saver.problem.promise import Bounded, SubGaussian, Tables
 from saver.problem.question import DIFFERENCE, ESTIMANDS, VALUE, Question, question
 
 TARGET, BASELINE = "target", "baseline"  # names of policies
@@ -31,7 +31,7 @@ class Problem(checks.Frozen):
     `alpha`, `baseline_value` and `constraint`: one guardrail called "constraint".
 
     Attributes:
-        mdp: the known model.
+        mdp: the model: an `Mdp`, or an `Unknown` whose transitions are learned.
         target: the policy to evaluate, [S, A] or [L, S, A]; or several, {name: policy}.
         baseline: the policy known to be acceptable, likewise.
         guardrails: what must not get worse than `baseline` would make it, less an allowance.
@@ -44,9 +44,10 @@ class Problem(checks.Frozen):
             tables, [S, A].
         reward_scale: multiplies the confidence bonus on sample deviations.
         estimand: "value", or "difference" to the baseline's value.
+        history: logged episodes of the baseline, as sums; campaigns begin with them.
     """
 
-    mdp: Mdp
+    mdp: Any
     target: Any
     baseline: Any
     _: KW_ONLY
@@ -58,21 +59,24 @@ class Problem(checks.Frozen):
     reward: SubGaussian | Bounded | None = None
     reward_scale: float = 1.0
     estimand: str = VALUE
+    history: History | None = None
 
     def __post_init__(self) -> None:
-        checks.kind("mdp", self.mdp, Mdp)
+        checks.any_model(self.mdp)
         checks.choice("estimand", self.estimand, ESTIMANDS)
         self._check_reward()
         checked = {
             "guardrails": _guardrails(self.guardrails),
             "target": _targets(self.mdp, self.target),
-            "baseline": checks.frozen(checks.policy(self.mdp, self.baseline, "baseline")),
+            "baseline": checks.frozen(checks.policy(self.mdp, self.baseline, "baseline", known=False)),
             "delta": checks.between("delta", self.delta, 0.0, 1.0, closed=(False, False)),
             "reward_scale": _positive("reward_scale", self.reward_scale),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         _ = self.rails  # refuses what cannot be guarded
+        if self.history is not None:
+            fits(self, self.history)
 
     @cached_property
     def rails(self) -> tuple[Rail, ...]:
@@ -153,6 +157,11 @@ class Problem(checks.Frozen):
         """What is asked, as weights of reward means."""
         return question(self.mdp, self.targets, self.baseline, self.estimand)
 
+    @cached_property
+    def rewards(self) -> Tables | None:
+        """What is promised about the rewards of each pair."""
+        return None if self.reward is None else self.reward.tables(self.mdp)
+
     def policy(self, of: Any, name: str = "of") -> Floats:
         """A target of that name, the baseline, or any policy as it is."""
         if isinstance(of, str):
@@ -162,7 +171,7 @@ class Problem(checks.Frozen):
             if of not in self.targets:
                 raise no_such("target", of, [*self.targets, BASELINE])
             return self.targets[of]
-        return checks.policy(self.mdp, of, name)
+        return checks.policy(self.mdp, of, name, known=False)
 
     def _check_reward(self) -> None:
         if self.reward is None:
@@ -192,10 +201,10 @@ def _guardrails(given: Any) -> tuple[Guardrail, ...]:
     return found
 
 
-def _targets(mdp: Mdp, given: Any) -> Any:
+def _targets(mdp: Any, given: Any) -> Any:
     """One policy, or several by name."""
     if not isinstance(given, Mapping):
-        return checks.frozen(checks.policy(mdp, given, "target"))
+        return checks.frozen(checks.policy(mdp, given, "target", known=False))
     if not given:
         raise InvalidProblem("target has no policy; give one, or {name: policy}")
     for name in given:
@@ -203,7 +212,10 @@ def _targets(mdp: Mdp, given: Any) -> Any:
             raise InvalidProblem(
                 f"target has the name {name!r}; a name must be a text, and not {BASELINE!r}, which is taken"
             )
-    return {name: checks.frozen(checks.policy(mdp, one, f"target[{name!r}]")) for name, one in given.items()}
+    return {
+        name: checks.frozen(checks.policy(mdp, one, f"target[{name!r}]", known=False))
+        for name, one in given.items()
+    }
 
 
 def _positive(name: str, value: Any) -> float:

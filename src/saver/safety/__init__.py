@@ -2,7 +2,7 @@
 
 from saver.safety.gates import GATES
 from saver.safety.ledger import LOSSES, ORDERS, Book, Ledger, Terms, Ticket
-from saver.safety.plays import Play, Stage
+from saver.safety.plays import Play, Stage, stage_of
 from saver.safety.registry import LEDGERS, ledger_for
 
 __all__ = [
@@ -17,4 +17,5 @@ __all__ = [
     "Terms",
     "Ticket",
     "ledger_for",
+    "stage_of",
 ]

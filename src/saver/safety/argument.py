@@ -15,6 +15,7 @@ from saver.safety.hidden import EIGHT, log_choices, most_visits, unseen
 from saver.safety.ledger import Ledger, Terms
 from saver.safety.noise import Rule, least
 from saver.safety.paths import path_bound
+from saver.safety.plays import Play
 from saver.safety.shares import NEVER, NOISE, PAIRS, Shares, shares
 from saver.safety.sums import Sums
 from saver.safety.widths import Box
@@ -33,6 +34,7 @@ class Argument(Ledger):
         parts = shares(self.deterministic, promise.next_state, terms.losses)
         self.levels = Shares(*(level * part for part in parts))
         self.box = Box(problem, terms.episodes, self.levels.box, self.deterministic, terms.rail)
+        self.places = len(mdp.layers) - 1  # where an episode may be cut off
         gammas = mdp.discount ** np.arange(len(mdp.layers))
         self.length = float(np.sum(gammas))
         self.unit_proxy = promise.scale**2 * float(np.sum(gammas**2))
@@ -54,6 +56,10 @@ class Argument(Ledger):
     def first(self) -> tuple[float, float, float]:
         """Proxy, length and lower value that stand for the last trial before there is one."""
         return self.unit_proxy, self.length, self.promise.floor * self.length
+
+    def proxy_of(self, play: Play) -> float:
+        """Of the noise of an episode: scale^2 sum discount^2t over the steps that can happen."""
+        return float(self.promise.scale**2 * play.noise)
 
     @property
     def crosses(self) -> bool:
@@ -119,7 +125,7 @@ class Argument(Ledger):
         if v <= 0.0:
             return 0.0
         n = max([tally.last, *(line.order for line in away if line.designed)])
-        sets = log_choices(n, whole, cut, len(self.problem.mdp.layers) - 1)
+        sets = log_choices(n, whole, cut, self.places)
         return float(unseen(v, self.unit_proxy / EIGHT, self.log_noise - sets))
 
     def never(self, v: float) -> float:

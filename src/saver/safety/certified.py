@@ -127,7 +127,7 @@ class Certified(Argument):
         """What is known of a trial before it runs."""
         if baseline or self.exact(play):
             return Ticket(baseline=True)
-        low, proxy = self.lower(book, play), self.promise.scale**2 * play.noise
+        low, proxy = self.lower(book, play), self.proxy_of(play)
         cost = self.at_risk(low, self.value(book))
         ticket = CertifiedTicket(cost=cost, low=low, proxy=proxy, longest=play.longest)
         if not self.crosses:

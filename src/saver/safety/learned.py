@@ -32,12 +32,13 @@ import numpy as np
 
 from saver.problem.codec import portable
 from saver.problem.episode import Episode
+from saver.problem.history import Logged
 from saver.problem.promise import Bounded
 from saver.safety.boundaries import best_rho, mixture, mixture_two_sided
 from saver.safety.certified import Certified
-from saver.safety.entries import TOLD, CertifiedBook, Line, SafeTally
+from saver.safety.entries import CertifiedBook, SafeTally
 from saver.safety.hidden import EIGHT, log_sets, unseen
-from saver.safety.ledger import Terms, Ticket
+from saver.safety.ledger import Terms
 from saver.safety.noise import Rule, least
 from saver.safety.paths import path_bound
 from saver.safety.shares import NEVER, NOISE, learning
@@ -65,7 +66,7 @@ class Learned(Certified):
         super().__init__(terms)
         self.joint_level, self.value_level = joint * self.levels.noise, value * self.levels.noise
         few = max(FEW, terms.episodes / PART)
-        self.safe_proxy = self.promise.scale**2 * self.baseline.noise
+        self.safe_proxy = self.proxy_of(self.baseline)
         length = self.baseline.longest * few
         self.safe_rule = Rule.of(self.promise, self.value_level / 2, self.safe_proxy * few, length)
         level = self.joint_level or self.value_level
@@ -73,7 +74,7 @@ class Learned(Certified):
             best_rho(v, level) if v > 0.0 else 1.0
             for v in (self.unit_proxy * terms.episodes / 2, self.safe_proxy * few)
         )
-        if self.hostile:
+        if self.levels.hidden > 0.0:
             part = (1.0 - self.hidden_part) / 2 * self.levels.hidden
             self.log_safe, self.never_safe = math.log(NOISE * part), NEVER * part
 
@@ -96,19 +97,24 @@ class Learned(Certified):
         mean = seen.gained / seen.count if seen.count else (book.value_low + book.value_high) / 2
         return float(min(max(mean, book.value_low), book.value_high))
 
-    def learn(self, book: Any, episode: Episode) -> None:
+    def learn(self, book: Any, logged: Logged) -> None:
         """Logged baseline episodes say what it earns.
 
         They teach the box where V0 needs it: where paths are random. Elsewhere its lower ends say what may be
         tried next, and a baseline known too well would always seem the surest to earn.
         """
-        line = Line(Ticket(baseline=True), 0, status=TOLD, episode=episode)
-        self.measure(line, episode)
-        self.sums.add_safe(book.first, line)
+        self.note_logged(book.first.safe, logged)
         if not self.deterministic:
-            book.first.seen.extend(episode.states, episode.actions, episode.constraints)
+            book.first.seen.merge(logged.seen)
             book.now = None
         self.look_at_value(book)
+
+    def note_logged(self, safe: SafeTally, logged: Logged) -> None:
+        """`Sums.add_safe` of many."""
+        safe.count, safe.gained = safe.count + logged.count, safe.gained + logged.gained
+        safe.proxy += self.promise.scale**2 * logged.noise
+        safe.length += logged.length
+        safe.realised = safe.realised + logged.realised
 
     def note_safe(self, book: Any, episode: Episode | None) -> None:
         """Counted in order of asking: see `Sums.add_safe`."""

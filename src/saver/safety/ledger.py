@@ -23,6 +23,7 @@ from saver._types import Floats
 from saver.problem.codec import portable
 from saver.problem.episode import Episode
 from saver.problem.guardrail import Rail
+from saver.problem.history import Logged
 from saver.problem.statement import Problem
 from saver.safety.plays import Play, Stage
 
@@ -47,7 +48,12 @@ class Terms(NamedTuple):
 
     @property
     def one_way(self) -> bool:
-        """Whether all trials that count for something go one way: where V0 is learned, the baseline's too."""
+        """Whether all trials that count for something go one way: where V0 is learned, the baseline's too.
+
+        Where no way is known, a trial is one observation of what it is worth: then it has but one, too.
+        """
+        if not self.problem.mdp.known:
+            return True
         sure = not self.rail.learned or self.stage.play(self.problem.baseline).sure
         return self.stage.deterministic and sure
 
@@ -164,16 +170,22 @@ class Ledger(ABC):
         """A trial that is out, after a restart: what its policy says need not be written down."""
         return
 
-    def learn(self, book: Any, episode: Episode) -> None:
-        """An episode of the past: it may teach, and counts for nothing."""
-        self.note_safe(book, episode)
+    def learn(self, book: Any, logged: Logged) -> None:
+        """Baseline episodes of the past: they may teach, and count for nothing."""
+        if self.rail.learned:
+            book.safe_sum += logged.gained
+            book.safe_seen += logged.count
 
     def note_safe(self, book: Any, episode: Episode | None) -> None:
         """What a baseline episode earned, where V0 is learned."""
         if self.rail.learned and episode is not None:
-            gammas = self.problem.mdp.discount ** np.arange(len(episode))
-            book.safe_sum += float(np.sum(gammas * episode.constraints))
+            book.safe_sum += self.gained(episode)
             book.safe_seen += 1
+
+    def gained(self, episode: Episode) -> float:
+        """sum discount^t C_t."""
+        gammas = self.problem.mdp.discount ** np.arange(len(episode))
+        return float(np.sum(gammas * episode.constraints))
 
     @abstractmethod
     def tell(

@@ -10,6 +10,7 @@ import numpy as np
 from saver._types import Floats
 from saver.problem.codec import portable
 from saver.problem.episode import Episode
+from saver.problem.history import Logged
 from saver.problem.moments import Moments
 from saver.safety.ledger import Book, Ledger
 from saver.safety.plays import Play
@@ -43,10 +44,10 @@ class Paper(Ledger):
         """V(b; lower bounds)."""
         return float(np.sum(play.weights * self.bounds(book)))
 
-    def learn(self, book: Any, episode: Episode) -> None:
+    def learn(self, book: Any, logged: Logged) -> None:
         """Means learn from anything."""
-        super().learn(book, episode)
-        book.constraints.extend(episode.states, episode.actions, episode.constraints)
+        super().learn(book, logged)
+        book.constraints.merge(logged.seen)
 
     def tell(
         self, book: Any, number: int, play: Play, episode: Episode | None, complete: bool = True

@@ -10,7 +10,6 @@ import numpy as np
 from saver._jit import jit
 from saver._types import Floats
 from saver.design.flows import Nodes, forward
-from saver.problem.mdp import Mdp
 from saver.safety.policies import Grid, Policy
 
 REMEMBERED = 64  # plays
@@ -44,7 +43,7 @@ class Play(NamedTuple):
 class Stage:
     """Evaluates policies in one model; compiled passes over its nodes."""
 
-    def __init__(self, mdp: Mdp) -> None:
+    def __init__(self, mdp: Any) -> None:
         self.mdp = mdp
         self.nodes = Nodes.of(mdp)
         self.grid = Grid(mdp, self.nodes.step, self.nodes.state)
@@ -110,6 +109,30 @@ class Stage:
         rows = self.mdp.pairs(np.flatnonzero(self.mdp.reachable))
         moves = self.mdp.transitions[rows]
         return bool(np.all(np.diff(moves.indptr) <= 1) and (self.mdp.start > 0).sum() == 1)
+
+
+class Blind(Stage):
+    """Where transitions are unknown: nothing is known of where a policy goes, but what it would do there.
+
+    `flow` are the probabilities of the actions at every node: two policies go the same ways if they are equal
+    everywhere.
+    """
+
+    def evaluate(self, policy: Policy) -> Play:
+        """What is known of a policy without its model: it may last from one step to all."""
+        b, none = policy.by_node(), np.zeros((self.mdp.states, self.mdp.actions))
+        gammas = self.mdp.discount ** np.arange(self.mdp.horizon)
+        return Play(b, b, none, none, float(np.sum(gammas**2)), float(np.sum(gammas)), False)
+
+    @property
+    def deterministic(self) -> bool:
+        """Nobody knows."""
+        return False
+
+
+def stage_of(mdp: Any) -> Stage:
+    """The stage of a model, or of what is known of it."""
+    return Stage(mdp) if mdp.known else Blind(mdp)
 
 
 @jit

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from saver._types import Floats, Ints
-from saver.problem.mdp import Mdp
 
 
 class Grid:
     """Where each (step, state) of a model stands among its nodes; -1 where no behaviour can be."""
 
-    def __init__(self, mdp: Mdp, step: Ints, state: Ints) -> None:
+    def __init__(self, mdp: Any, step: Ints, state: Ints) -> None:
         self.mdp, self.step, self.state = mdp, step, state
         self.slot = np.full((mdp.horizon, mdp.states), -1, dtype=np.int64)
         self.slot[step, state] = np.arange(len(state))
@@ -32,6 +31,19 @@ class Grid:
         by_step = table.ndim == 3
         rows = np.array(table[self.step, self.state] if by_step else table)
         return Policy(self, by_step, rows)
+
+    def adopted(self, policy: Policy) -> Policy:
+        """A policy of another model of the same size, by the nodes of this one."""
+        if policy.grid.mdp is self.mdp:
+            return policy
+        rows = policy.rows
+        if policy.by_step:
+            place = policy.grid.slot[self.step, self.state]
+            rows = rows[place]
+            for i in np.flatnonzero(place < 0):
+                row = policy.row(int(self.step[i]), int(self.state[i]))
+                rows[i] = np.argmax(row) if policy.chosen else row
+        return Policy(self, policy.by_step, rows)
 
     def choices(self, by_step: bool, actions: Any) -> Policy:
         """The deterministic policy of these actions, one for each node or state."""

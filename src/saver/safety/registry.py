@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from saver.errors import InvalidProblem
 from saver.safety.certified import Certified
 from saver.safety.latest import Latest, Plugin
 from saver.safety.learned import Learned
 from saver.safety.ledger import Ledger, Terms
 from saver.safety.paper import Paper
+from saver.safety.returns import LearnedReturns, PluginReturns, Returns
 
 LEDGERS: dict[str, type[Ledger]] = {
     "certified": Certified,
@@ -14,10 +16,17 @@ LEDGERS: dict[str, type[Ledger]] = {
     "plugin": Plugin,
     "paper": Paper,
 }
-LEARNED: dict[type[Ledger], type[Ledger]] = {Certified: Learned}  # their kinds where V0 is learned
+BLIND: dict[type[Ledger], type[Ledger]] = {Certified: Returns, Plugin: PluginReturns}  # without a model
+LEARNED: dict[type[Ledger], type[Ledger]] = {Certified: Learned, Returns: LearnedReturns}  # V0 is learned
 
 
 def ledger_for(name: str, terms: Terms) -> Ledger:
     """The ledger of that name for a guardrail."""
     kind = LEDGERS[name]
+    if not terms.problem.mdp.known:
+        kind = BLIND.get(kind, kind)
+        if issubclass(kind, Paper):
+            raise InvalidProblem(
+                f"the ledger {name!r} needs expected visits, and the transitions are Unknown; use 'certified'"
+            )
     return (LEARNED.get(kind, kind) if terms.rail.learned else kind)(terms)

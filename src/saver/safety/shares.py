@@ -23,6 +23,12 @@ def shares(deterministic: bool, next_state: bool, losses: str = "hostile") -> Sh
     return Shares(hidden, rest, rest, 0.0) if next_state else Shares(hidden, rest, rest / 2, rest / 2)
 
 
+def shares_of_returns(bounded: bool, losses: str = "hostile") -> Shares:
+    """The same where transitions are unknown: there is no box, and what is hidden of coins needs no share."""
+    hidden = 0.1 if losses == "hostile" and not bounded else 0.0
+    return Shares(hidden, 0.0, 1.0 - hidden, 0.0)
+
+
 class Learning(NamedTuple):
     """How the noise's part is split where V0 is learned: both sums at once, designed trials, V0."""
 

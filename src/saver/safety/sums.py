@@ -50,8 +50,9 @@ class Sums:
         if line.status == TOLD and line.episode is not None:
             safe.count, safe.gained = safe.count + 1, safe.gained + line.gained
             safe.proxy, safe.length = safe.proxy + line.proxy, safe.length + line.length
-            cells, been = line.been
-            safe.realised.ravel()[cells] += been
+            if line.been is not None:
+                cells, been = line.been
+                safe.realised.ravel()[cells] += been
         elif self.hostile and line.status == CANCELLED:
             safe.never += 1
         elif self.hostile:

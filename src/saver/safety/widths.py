@@ -29,7 +29,7 @@ def first_width(problem: Problem, episodes: int) -> float:
     """The paper's width after one sample."""
     mdp = problem.mdp
     n = float(episodes * mdp.horizon)
-    return mdp.horizon * math.sqrt(math.log(mdp.states * mdp.actions * n * (n + 1.0)))
+    return float(mdp.horizon) * math.sqrt(math.log(mdp.states * mdp.actions * n * (n + 1.0)))
 
 
 def paper_lower(promise: SubGaussian | Bounded, width: Floats, counts: Ints, mean: Floats) -> Floats:

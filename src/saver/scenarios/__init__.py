@@ -6,8 +6,10 @@ from typing import Any
 
 from saver.errors import no_such
 from saver.problem import Scenario
+from saver.scenarios.assembly import forget
 from saver.scenarios.bandit import bandit
-from saver.scenarios.gridworld import gridworld
+from saver.scenarios.contexts import contexts
+from saver.scenarios.gridworld import gridworld, unknown_gridworld
 from saver.scenarios.intractable import intractable
 from saver.scenarios.lake import lake
 from saver.scenarios.movielens import movielens
@@ -24,6 +26,8 @@ SCENARIOS: dict[str, Callable[..., Scenario]] = {
     "lake": lake,
     "taxi": taxi,
     "shop": shop,
+    "contexts": contexts,
+    "unknown-gridworld": unknown_gridworld,
 }
 
 
@@ -41,7 +45,9 @@ def find_scenario(name: str, /, **options: Any) -> Scenario:
 __all__ = [
     "SCENARIOS",
     "bandit",
+    "contexts",
     "find_scenario",
+    "forget",
     "gridworld",
     "intractable",
     "lake",
@@ -50,4 +56,5 @@ __all__ = [
     "shop",
     "taxi",
     "tree",
+    "unknown_gridworld",
 ]

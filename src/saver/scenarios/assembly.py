@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,10 +20,11 @@ from saver.problem import (
     Problem,
     Scenario,
     SubGaussian,
+    Unknown,
     World,
     value,
 )
-from saver.problem.checks import between
+from saver.problem.checks import between, flag
 
 
 def bandit_model(actions: int, action_names: Sequence[str] | None = None) -> Mdp:
@@ -77,6 +79,17 @@ def promised(reward: Law) -> SubGaussian | Bounded | None:
         values = np.concatenate([cell for row in reward.samples for cell in row])
         return Bounded(min(0.0, values.min()), max(1.0, values.max()))
     return None
+
+
+def forget(scenario: Scenario, start: bool = False) -> Scenario:
+    """The same world, asked by somebody who does not know its transitions, nor, unless `start`, its start."""
+    flag("start", start)
+    problem, mdp = scenario.problem, scenario.world.mdp
+    unknown = Unknown(
+        mdp.states, mdp.actions, mdp.horizon, discount=mdp.discount, start=mdp.start if start else None,
+        available=mdp.available, state_names=mdp.state_names, action_names=mdp.action_names,
+    )  # fmt: skip
+    return replace(scenario, problem=replace(problem, mdp=unknown))
 
 
 def always(mdp: Mdp, action: int) -> Floats:

@@ -5,11 +5,13 @@ The paper prints a variance of 0.01 for all four actions; left and up are meant 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from saver.problem import Gaussian, Mdp, Scenario
+from saver.problem import Bernoulli, Bounded, Gaussian, Mdp, Scenario
 from saver.problem.checks import between, whole
-from saver.scenarios.assembly import scenario
+from saver.scenarios.assembly import forget, scenario
 
 ACTIONS = ("left", "right", "down", "up")
 MOVES = np.array([[0, -1], [0, 1], [1, 0], [-1, 0]])
@@ -57,6 +59,29 @@ def gridworld(
         constraint_variance=constraint_variance,
         episodes=episodes,
     )
+
+
+def unknown_gridworld(
+    *,
+    size: int = 4,
+    slip: float = 0.1,
+    horizon: int = 10,
+    quiet_target: float = 0.45,
+    alpha: float = 0.25,
+    delta: float = 0.05,
+    episodes: int = 5000,
+) -> Scenario:
+    """The gridworld for somebody who knows where episodes start and not where moves lead.
+
+    A constraint is 1 for a move right or down and 0 for the others: bounded observations.
+    """
+    known = gridworld(
+        size=size, slip=slip, horizon=horizon, quiet_target=quiet_target, alpha=alpha, delta=delta,
+        episodes=episodes,
+    )  # fmt: skip
+    world = replace(known.world, constraint=Bernoulli(known.world.laws["constraint"].mean))
+    problem = replace(known.problem, constraint=Bounded(0.0, 1.0))
+    return forget(Scenario("unknown-gridworld", world, problem, episodes), start=True)
 
 
 def grid_model(size: int, slip: float, horizon: int, discount: float = 1.0) -> Mdp:

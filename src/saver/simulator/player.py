@@ -9,7 +9,8 @@ import numpy as np
 
 from saver.collect import Trial
 from saver.problem import checks
-from saver.problem.episode import END, Episode
+from saver.problem.episode import Episode
+from saver.problem.model import END
 from saver.problem.world import SHARED, World
 
 
@@ -21,9 +22,16 @@ class Player:
     next state comes first, in the last step too.
     """
 
-    def __init__(self, world: World, seed: int | np.random.SeedSequence | np.random.Generator = 0) -> None:
+    def __init__(
+        self,
+        world: World,
+        seed: int | np.random.SeedSequence | np.random.Generator = 0,
+        *,
+        tells_end: bool = False,
+    ) -> None:
         checks.kind("world", world, World)
-        self.world, self.rng = world, np.random.default_rng(seed)
+        checks.flag("tells_end", tells_end)
+        self.world, self.rng, self.tells_end = world, np.random.default_rng(seed), tells_end
 
     def run(self, trial: Trial) -> Episode:
         """One episode."""
@@ -43,11 +51,13 @@ class Player:
                 observed.append(self.world.outcome(self.rng, t, s, a, final))  # type: ignore[operator, misc]
             else:
                 observed.append(self._observe(s, a))
-                final = None if last else self._next(s, a)
+                final = None if last and not self.tells_end else self._next(s, a)
             if last or final == END or final in mdp.terminal:
                 break
             assert final is not None
             s = final
+        if final in mdp.terminal:
+            final = END
         rewards, seen = zip(*observed, strict=True)
         constraints: Any = seen
         if isinstance(self.world.constraint, Mapping):

@@ -24,6 +24,7 @@ def knowledge_of(scenario: Scenario, collector: Collector) -> Knowledge:
         "mean": world.reward.mean,
         "variance": world.reward.variance,
         "constraint_mean": scenario.constraint_mean,
+        "model": world.mdp,
     }
     return Knowledge(**{name: truth[name] for name in collector.knows})
 
@@ -34,8 +35,9 @@ class Truth:
     def __init__(self, scenario: Scenario) -> None:
         self.scenario, world = scenario, scenario.world
         problem, model = scenario.problem, world.mdp
-        asked = problem.question
-        if model is not problem.mdp:
+        if model is problem.mdp:
+            asked = problem.question
+        else:
             asked = question(model, problem.targets, problem.baseline, problem.estimand)
         self.weights = asked.weights
         self.values = {name: float(np.sum(c * world.reward.mean)) for name, c in self.weights.items()}
@@ -51,11 +53,14 @@ class Truth:
 
     def worth(self, policy: Policy | Floats, at: int = 0) -> float:
         """V_c of a policy, exact; of the guardrail at that place."""
+        if isinstance(policy, Policy):
+            policy = self.stage.grid.adopted(policy)
         return self.stage.play(policy).value(self.means[at])
 
     def promised(self, trial: Trial, at: int = 0) -> float:
         """V_c of what the promise counts a trial as."""
-        play = self.stage.promised(trial.follows, trial.draws, self.safe)
+        follows = self.stage.grid.adopted(trial.follows)
+        play = self.stage.promised(follows, trial.draws, self.safe)
         return play.value(self.means[at])
 
     def nearest(self, budgets: Sequence[float]) -> float:

@@ -16,6 +16,7 @@ from saver.errors import Infeasible
 from saver.problem import checks, weights
 from saver.problem.statement import Problem
 from saver.problem.world import Scenario
+from saver.theory.believed import believed_scenario, known_twin
 from saver.theory.bounds import SMALLEST_DEVIATION, Bounds, bounds, sizes_of
 from saver.theory.delivery import Delivery
 from saver.theory.hardness import Hardness, hardness
@@ -81,7 +82,7 @@ class Diagnosis:
 
 
 def diagnose(
-    scenario: Scenario,
+    scenario: Scenario | Problem,
     episodes: int | None = None,
     *,
     stderr: float | None = None,
@@ -95,6 +96,8 @@ def diagnose(
 ) -> Diagnosis:
     """Diagnose `scenario` with `episodes` (its default) before it is run, from the truth of its world.
 
+    A problem with history (`Problem(history=...)`) can stand in its place: its world is then what was logged.
+
     `stderr` is a standard error that is wanted; the exact design stops after about `seconds` and says how far
     it got.
 
@@ -105,7 +108,12 @@ def diagnose(
 
     `until` is what the campaign will stop by; the verdict says when, and warns of what is out of reach.
     """
+    assumed: tuple[str, ...] = ()
+    if isinstance(scenario, Problem):
+        scenario, assumed = believed_scenario(scenario)
     checks.kind("scenario", scenario, Scenario)
+    if not scenario.problem.mdp.known:
+        scenario, assumed = known_twin(scenario)
     K = checks.whole("episodes", scenario.episodes if episodes is None else episodes, 1)
     if stderr is not None:
         stderr = checks.between("stderr", stderr, 0.0, math.inf, closed=(False, False))
@@ -159,7 +167,7 @@ def diagnose(
         ways=ways,
         at_once=at_once,
         verdict=verdict,
-        notes=remarks(scenario),
+        notes=assumed or remarks(scenario),
     )
 
 

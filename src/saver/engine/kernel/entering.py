@@ -48,7 +48,7 @@ def enter(
         now.exact += credited
         now.designed += not credited
     for i in range(len(g.state) if g.certified else 0):
-        if g.fixed[i].learned == 1:
+        if g.fixed[i].learned == 1 and not past:
             look_at_value(g, i, safe)
         if now.designed > 0 and (not credited or g.fixed[i].paths == 1):
             renew_bound(g, i)

@@ -21,6 +21,7 @@ from saver.engine.kernel.forms import (
     SAFE,
 )
 from saver.engine.kernel.guarding import PAST, begin_guards, stretch_guarded
+from saver.engine.kernel.guards import look_at_value
 from saver.engine.kernel.memory import Out
 from saver.engine.kernel.onestep import stretch_one
 from saver.engine.kernel.rails import Shown
@@ -45,7 +46,7 @@ def begin(scene: Any, rules: Any, run: Any) -> None:
         for a in range(rules.ahead.shape[1]):
             run.tracker.T[i, a] = rules.ahead[i, a]
     run.node_visits.fill(0.0)
-    for zeros in (run.visited, run.terms, run.moves, run.ends):
+    for zeros in (run.visited, run.terms, run.moves, run.ends, run.paid, run.ends_paid):
         zeros.fill(0.0)
     scales = run.scales
     for zeros in (scales.T, scales.total, scales.squares, scales.guess, scales.gained, scales.noise,
@@ -89,6 +90,9 @@ def begin_guarded(scene: Any, rules: Any, sheets: Any, run: Any, guards: Any, ac
     begin_guards(guards)
     if not stretch_guarded(scene, rules, sheets, run, guards, PAST, guards.history, acting, world):
         return False
+    for i in range(len(guards.state) if guards.certified and guards.history > 0 else 0):
+        if guards.fixed[i].learned == 1:
+            look_at_value(guards, i, sheets.visits[SAFE])
     follow(scene, rules, run)
     if rules.weighing.wanted:
         fold(rules.weighing, run.seen, run.scales)  # what was seen before has no weight

@@ -183,8 +183,10 @@ def walk(  # noqa: PLR0912  (every estimator and law in one pass over the steps)
             break
         if rules.estimate == ESTIMATED and learned:
             run.moves[e] += 1.0
+            run.paid[e] += r
     if rules.estimate == ESTIMATED and learned and taken < L:
         run.ends[p] += 1.0
+        run.ends_paid[p] += r
     if weighted:
         if not abs(weighed) <= LARGEST:
             return 0

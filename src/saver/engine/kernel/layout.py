@@ -75,14 +75,29 @@ def only_reference(scenario: Scenario, collector: Collector, history: int = 0) -
         return f"the gate {collector.gate!r} is one of the user's"
     if callable(world.outcome):
         return "the world's outcome is a function"
-    if is_guarded(problem, history) and collector.ledger not in ("certified", "none"):
+    if (is_guarded(problem, history) or not problem.mdp.known) and collector.ledger not in (
+        "certified",
+        "none",
+    ):
         said = "several guardrails, a cost, a baseline value that is not known, or a history"
+        said = said if problem.mdp.known else "transitions that are unknown"
         return f"{said}, with the ledger {collector.ledger!r}"
     for name, law in {"reward": world.reward, **world.laws}.items():
         if type(law) not in (Gaussian, Bernoulli, Empirical):
             return f"the {name} is a {type(law).__name__}, not a Gaussian, Bernoulli or Empirical"
+    if not problem.mdp.known:
+        return _where_blind(world.mdp, problem.mdp)
     if world.mdp is not problem.mdp and not _same_model(world.mdp, problem.mdp):
         return "world and problem have different models"
+    return None
+
+
+def _where_blind(true: Mdp, asked: Any) -> str | None:
+    """Why a world cannot be played by the nodes of a model that knows nothing of it."""
+    if true.discount != asked.discount:
+        return "world and problem have different discounts"
+    if asked.start is not None and np.any((true.start > 0) & (asked.start == 0)):
+        return "world and problem have different starts"
     return None
 
 
@@ -139,7 +154,7 @@ def _sums(terms: Any) -> Floats:
     return np.concatenate([[0.0], np.cumsum(terms)])
 
 
-def _is_watched(law: Law, pairs: Floats) -> bool:
+def is_watched(law: Law, pairs: Floats) -> bool:
     """Whether a reward can be drawn that its promise rules out: most promises are true."""
     least, most = pairs[:, R_WHERE], pairs[:, R_WHERE]
     if type(law) is Gaussian:
@@ -253,7 +268,7 @@ def lay_rules(
         values=np.array(list(truth.values.values())),
         floor=float(promise.floor),
         bounds=promise.bounds,
-        watched=_is_watched(scenario.world.reward, scene.pairs),
+        watched=is_watched(scenario.world.reward, scene.pairs),
         proxy=promise.scale**2,
         scale=float(promise.scale),
         width=first_width(problem, setup.episodes),

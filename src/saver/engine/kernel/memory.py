@@ -147,6 +147,8 @@ class Run(NamedTuple):
     terms: Floats  # visited times lower bound, [pairs]
     moves: Floats  # [edges]
     ends: Floats  # [pairs]
+    paid: Floats  # rewards of `moves`, [edges]
+    ends_paid: Floats  # and of `ends`, [pairs]
     variance: Floats  # [S, A]
     spread: Floats  # [2, S]
     policy: Floats  # [S, A], of one step
@@ -206,6 +208,8 @@ def new_run(scene: Scene, rules: Rules, rows: Floats, stop: Ints) -> Run:
         terms=np.zeros(pairs if rules.keeps_visits else 0),
         moves=np.zeros(len(scene.to) if estimated else 0),
         ends=np.zeros(pairs if estimated else 0),
+        paid=np.zeros(len(scene.to) if estimated else 0),
+        ends_paid=np.zeros(pairs if estimated else 0),
         variance=np.zeros((S, A)),
         spread=np.zeros((2, S)),
         policy=np.zeros((S, A)),

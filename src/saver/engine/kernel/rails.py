@@ -12,8 +12,10 @@ from saver.engine.kernel.laws import lay_law
 from saver.problem.guardrail import Rail
 from saver.problem.statement import Problem
 from saver.problem.world import Scenario
+from saver.safety.bernstein import Bernstein
 from saver.safety.gates import ROUNDING
 from saver.safety.noise import RATES, Rule
+from saver.safety.returns import Returns
 from saver.simulator import Truth
 
 NOISE, BOX, VALUE = range(3)  # what a `Rule` is for: designed trials, the box, V0
@@ -56,6 +58,7 @@ FIXED = np.dtype(
         ("rho", "f8"),
         ("safe_rho", "f8"),
         ("length", "f8"),  # of the longest episode
+        ("span", "f8"),  # of what an episode may be worth, where transitions are unknown
         ("first_proxy", "f8"),  # what stands for the last trial before there is one
         ("first_longest", "f8"),
         ("first_low", "f8"),
@@ -98,7 +101,7 @@ class Guards(NamedTuple):
     tables: Floats  # [m, 12, pairs]
     shaped: Floats  # the same memory as [m, 12, S, A]
     visits: Floats  # [4, pairs]
-    rates: Floats  # [3, m, 3, RATES]: rates, growth and weights of each `Rule`
+    rates: Floats  # [3, m, 3, RATES]: rates, growth (or costs) and weights of each `Rule` (or `Bernstein`)
     data: Floats  # of empirical laws
 
     def copy(self) -> Guards:
@@ -142,10 +145,11 @@ def lay_guards(setup: Setup, scenario: Scenario, truth: Truth, history: int) -> 
         numbers = _stated(rail) | _true(rail, truth, i) | (_argued(ledgers[i]) if certified else {})
         for name, number in numbers.items():
             fixed[i][name] = number
-        for at, rule in enumerate(_rules(ledgers[i]) if certified else ()):
-            fixed[i][f"{RULES[at]}_rho"], fixed[i][f"{RULES[at]}_level"] = rule.rho, rule.level
-            if rule.bounded:
-                rates[at, i] = rule.rates, rule.growth, rule.weights
+        for at, rule in _rules(ledgers[i]) if certified else ():
+            if isinstance(rule, Rule):
+                fixed[i][f"{RULES[at]}_rho"], fixed[i][f"{RULES[at]}_level"] = rule.rho, rule.level
+            if len(rule.rates):
+                rates[at, i] = rule[-3:]
     return Guards(
         certified=certified,
         drawn=certified and setup.stage.deterministic,
@@ -163,9 +167,12 @@ def lay_guards(setup: Setup, scenario: Scenario, truth: Truth, history: int) -> 
     )
 
 
-def _rules(used: Any) -> list[Rule]:
-    """Of designed trials, of the box, and of V0 where it is learned."""
-    return [used.rule, used.box.numbers.rule, *([used.safe_rule] if used.rail.learned else [])]
+def _rules(used: Any) -> list[tuple[int, Rule | Bernstein]]:
+    """Of designed trials, of the box where there is one, and of V0 where it is learned."""
+    found = [(NOISE, used.rule)]
+    if not isinstance(used, Returns):
+        found.append((BOX, used.box.numbers.rule))
+    return [*found, (VALUE, used.safe_rule)] if used.rail.learned else found
 
 
 def _stated(rail: Rail) -> dict[str, float]:
@@ -202,10 +209,13 @@ def _argued(used: Any) -> dict[str, float]:
         "bounded": used.bounded,
         "paths": not used.deterministic,
         "crosses": used.crosses,
-        "start": used.start, "scale": used.scale, "level": used.levels.paths,
         "length": used.length,
         "first_proxy": proxy, "first_longest": longest, "first_low": low,
     }  # fmt: skip
+    if isinstance(used, Returns):
+        found["span"] = used.span
+    else:
+        found |= {"start": used.start, "scale": used.scale, "level": used.levels.paths}
     if used.rail.learned:
         rho, safe_rho = used.rho
         found |= {"joint_level": used.joint_level, "seen_level": used.value_level}

@@ -19,6 +19,8 @@ from saver.experiments.auditing.guarded import FORMS
 from saver.experiments.auditing.hostile import HOSTILE
 from saver.experiments.auditing.losses import counted
 from saver.experiments.auditing.manners import CASES, EPISODES, Case
+from saver.experiments.auditing.unknown import BLIND, COLLECT, DELTAS, FAMILY, RECKLESS, moving
+from saver.experiments.auditing.unknown import WORLDS as UNKNOWN
 from saver.experiments.auditing.worlds import SHAPES, Place, describe
 from saver.experiments.steps import Plan, Step
 from saver.experiments.work import Tick, named_seed
@@ -32,7 +34,8 @@ VARIANTS = {
     "saver, earner": replace(COLLECTORS["saver"], fallback="earner"),
     "saver-opt, baseline unseen": replace(COLLECTORS["saver-opt"], learn_from_baseline=False),
 }  # in hostile worlds too: the first spends all it has, the second does not see that the baseline earns most
-RECIPES = COLLECTORS | VARIANTS
+RECIPES = COLLECTORS | VARIANTS | RECKLESS
+HEAVY = ("exact", moving)  # designs that take time
 SLOWER = 1e3  # about how many times the reference engine is
 
 
@@ -47,6 +50,7 @@ class Size:
     hostile: dict[str, int]  # by `kind_of`
     losses: int
     guarded: dict[str, int] = field(default_factory=dict)  # worlds of each shape, in each of FORMS
+    unknown: dict[str, int] = field(default_factory=dict)  # as `unknown_places` reads it
 
 
 AUDITS = {
@@ -58,6 +62,7 @@ AUDITS = {
         {"one way": 20, "random": 6, "outcome": 5},
         2,
         {"bandit": 6, "tree": 2, "graph": 2},
+        {"runs": 20, "heavy": 3, "outcome": 1, "losses": 1, "worlds": 2, "random": 10, "few": 2},
     ),
     "full": Size(
         {"bandit": 120, "tree": 60, "graph": 60},
@@ -75,6 +80,7 @@ AUDITS = {
         {"one way": 400, "random": 120, "outcome": 60},
         500,
         {"bandit": 40, "tree": 16, "graph": 12},
+        {"runs": 300, "heavy": 50, "outcome": 30, "losses": 30, "worlds": 8, "random": 60, "few": 10},
     ),
 }
 
@@ -95,6 +101,7 @@ def plan_audit(level: str = "quick", seed: int = 0, jobs: int | None = None) -> 
         for shape in SHAPES
         for i in range(size.guarded.get(shape, 0))
     ]
+    places += unknown_places(size, seed)
     for name in HOSTILE:
         place = Place("hostile", name)
         runs = size.hostile[kind_of(place.make())]
@@ -104,17 +111,46 @@ def plan_audit(level: str = "quick", seed: int = 0, jobs: int | None = None) -> 
     return Plan(settings, steps)
 
 
+def unknown_places(size: Size, seed: int = 0) -> list[tuple[Place, int, int]]:
+    """Worlds whose transitions are unknown, and their runs.
+
+    In each world `runs`, or `heavy`, or `outcome` where the reference engine must run them; of each form and
+    shape `worlds` random ones, with `random`, or `few`, runs.
+    """
+    if not size.unknown:
+        return []
+    found = []
+    for name, make in UNKNOWN.items():
+        few = (size.unknown["outcome"],) * 2
+        runs, heavy = few if kind_of(make()) == "outcome" else (size.unknown["runs"], size.unknown["heavy"])
+        found += [(Place(FAMILY, name, i, seed), runs, heavy) for i in range(len(DELTAS))]
+    return found + [
+        (Place(form, shape, i, seed), size.unknown["random"], size.unknown["few"])
+        for form in BLIND
+        for shape in SHAPES
+        for i in range(size.unknown["worlds"])
+    ]
+
+
 def kind_of(scenario: Scenario) -> str:
     """What a campaign costs: little where all goes one way, most where the reference engine must run it."""
     if callable(scenario.world.outcome):
         return "outcome"
-    return "one way" if Stage(scenario.problem.mdp).deterministic else "random"
+    return "one way" if Stage(scenario.world.mdp).deterministic else "random"
 
 
 def collectors_for(place: Place, scenario: Scenario) -> tuple[str, ...]:
     """Those that promise safety and can run here."""
+    if not scenario.problem.mdp.known:
+        return COLLECT
     names = (*PROMISING, *VARIANTS) if place.family == "hostile" else PROMISING
     return tuple(name for name in names if _runs(RECIPES[name], scenario.problem))
+
+
+def counts_for(place: Place, scenario: Scenario, runs: int, heavy: int) -> dict[str, int]:
+    """How many campaigns of each collector."""
+    names = collectors_for(place, scenario)
+    return {name: heavy if RECIPES[name].design in HEAVY else runs for name in names}
 
 
 def _runs(recipe: Collector, problem: Problem) -> bool:
@@ -128,12 +164,11 @@ def _runs(recipe: Collector, problem: Problem) -> bool:
 def _world_step(place: Place, runs: int, heavy: int, seed: int, threads: int | None) -> Step:
     """All collectors in one world."""
     scenario = place.make()
-    counts = {
-        name: heavy if RECIPES[name].design == "exact" else runs for name in collectors_for(place, scenario)
-    }
+    counts = counts_for(place, scenario, runs, heavy)
     weight = float(sum(counts.values()) * scenario.episodes * scenario.problem.mdp.horizon)
     weight *= SLOWER if kind_of(scenario) == "outcome" else 1.0
     name = f"{place.group}.{scenario.name}".replace(" ", "-").replace(":", "")
+    name += f".{scenario.problem.delta:g}" if place.family == FAMILY else ""
     given = {"place": place, "counts": counts, "seed": seed, "threads": threads}
     return Step(name, "audit", weight, world_rows, given)
 
@@ -145,6 +180,8 @@ def world_rows(
     scenario = place.make()
     K = scenario.episodes
     looks = np.unique(np.geomspace(min(FIRST, K), K, min(LOOKS, K // FEWER)).astype(int))
+    if not scenario.problem.mdp.known:
+        looks = looks[-1:]  # one takes as long as a campaign
     for name, count in counts.items():
         found = simulate(
             scenario,
@@ -156,7 +193,7 @@ def world_rows(
             threads=threads,
         )
         broken = int(np.sum(np.any([found.broken(name) for name in found.budgets], axis=0)))
-        bounded = np.isfinite(found.stderr[:, -1])
+        bounded = np.isfinite(found.stderr[:, -1]) & (name not in RECKLESS)  # these ask no question
         low, high = found.interval(LEVEL)
         inside = (low[:, -1] <= found.true_value) & (found.true_value <= high[:, -1]) & bounded
         error = found.estimates[bounded, -1] - found.true_value
@@ -175,10 +212,10 @@ def world_rows(
 def _ever(found: Runs, problem: Problem, recipe: Collector) -> tuple[int, int]:
     """How many campaigns missed at some look with the interval at all times, and of how many.
 
-    With nothing declared about rewards it is the one at one time, widened, and nothing is said of that where
-    it is made of importance weights.
+    With nothing declared about rewards, or transitions unknown, it is the one at one time, widened, and
+    nothing is said of that where it is made of importance weights.
     """
-    declared = problem.reward is not None
+    declared = problem.reward is not None and problem.mdp.known
     first = FIRST if declared else LATER
     if found.checkpoints[-1] < first or (recipe.estimate == "importance" and not declared):
         return 0, 0

@@ -13,6 +13,7 @@ import numpy as np
 from saver.experiments.auditing.asked import COINS, Promise, asked, grid, one_outcome, with_constraints
 from saver.experiments.auditing.guarded import guarded
 from saver.experiments.auditing.hostile import HOSTILE
+from saver.experiments.auditing.unknown import EDGES, blind
 from saver.problem import Bernoulli, Gaussian, Law, Mdp, Scenario, SubGaussian
 from saver.scenarios import find_scenario
 from saver.scenarios.assembly import bandit_model
@@ -70,6 +71,11 @@ def shown_steps() -> Scenario:
     return shown(mdp, Gaussian([[0.1, 0.1]] * 2, 0.25), SubGaussian(0.5), [0.5, 0.5])
 
 
+def _blind(name: str) -> Scenario:
+    """At the edge, with transitions that are unknown."""
+    return blind(EDGES[name](), LOW)
+
+
 ONE_OUTCOME: dict[str, Callable[[], Scenario]] = {
     "one outcome, arms": shown_arms,
     "one outcome, coins": shown_coins,
@@ -86,6 +92,12 @@ WORLDS: dict[str, Callable[[], Scenario]] = {
     "debts, learned": lambda: guarded(debts(), "learned", 2),
     **ONE_OUTCOME,
     **{name: HOSTILE[name] for name in ("rare disasters", "drawn baseline", "all or nothing", "next state")},
+}
+
+
+UNKNOWN: dict[str, Callable[[], Scenario]] = {
+    f"{name}, unknown": partial(_blind, name)
+    for name in ("coins", "normal", "ends early, coins", "coins, learned by alpha", "shared noise")
 }
 
 
@@ -133,7 +145,7 @@ class Case:
 
     def make(self) -> Scenario:
         """The world, with this delta."""
-        made = WORLDS[self.world]()
+        made = (WORLDS | UNKNOWN)[self.world]()
         problem = dataclasses.replace(made.problem, delta=self.delta)
         return dataclasses.replace(made, problem=problem, episodes=EPISODES)
 
@@ -201,4 +213,21 @@ CASES = (
             ("30 % lost, declared random", "paths", "saver"),
         )
     )
+)
+UNKNOWN_CASES = tuple(
+    Case(manner, f"{world}, unknown", collector, delta)
+    for manner, world, collector in (
+        ("5 % lost at random", "coins", "safe-on-policy"),
+        ("30 % lost, lowest sums", "coins", "safe-on-policy"),
+        ("5 % lost, lowest sums", "normal", "saver-opt"),
+        ("5 % lost, lowest outcomes", "coins, learned by alpha", "safe-on-policy"),
+        ("held back, then 10 % lost", "ends early, coins", "saver-opt"),
+        ("cancelled against the sum", "coins", "safe-on-policy"),
+        ("30 out, best first", "normal", "safe-on-policy"),
+        ("100 out, in order", "coins", "safe-on-policy"),
+        ("three stragglers", "shared noise", "safe-on-policy"),
+        ("half cut off at their best", "ends early, coins", "safe-on-policy"),
+        ("30 % lost, declared random", "normal", "safe-on-policy"),
+    )
+    for delta in (LOW, HIGH)
 )

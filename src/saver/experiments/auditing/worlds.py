@@ -9,6 +9,9 @@ import numpy as np
 from saver._types import Floats
 from saver.experiments.auditing.guarded import FORMS, guarded
 from saver.experiments.auditing.hostile import HOSTILE
+from saver.experiments.auditing.unknown import BLIND, FAMILY, blind, spending
+from saver.experiments.auditing.unknown import DELTAS as BOTH
+from saver.experiments.auditing.unknown import WORLDS as UNKNOWN
 from saver.problem import (
     Bernoulli,
     Bounded,
@@ -127,7 +130,11 @@ def _baseline(rng: np.random.Generator, mdp: Mdp, mean: Floats, poor: bool) -> F
 
 @dataclass(frozen=True)
 class Place:
-    """A world by name: `family` is scenario, hostile, random (then `name` is its shape), or one of FORMS."""
+    """A world by name.
+
+    `family` is scenario, hostile, random (then `name` is its shape), one of FORMS, unknown, or one of BLIND.
+    Where transitions are unknown, even and odd numbers have two deltas.
+    """
 
     family: str
     name: str
@@ -136,6 +143,13 @@ class Place:
 
     def make(self) -> Scenario:
         """The world and what is asked in it."""
+        delta = BOTH[self.number % len(BOTH)]
+        if self.family == FAMILY:
+            return blind(UNKNOWN[self.name](), delta)
+        if self.family in BLIND:
+            made, form = spending(random_world(self.name, self.number, self.seed)), self.family.split()[1]
+            made = made if form == "random" else guarded(made, form, self.number, self.seed)
+            return blind(made, delta)
         if self.family in ("random", *FORMS):
             made = random_world(self.name, self.number, self.seed)
             return made if self.family == "random" else guarded(made, self.family, self.number, self.seed)
@@ -146,7 +160,8 @@ class Place:
         """What it is counted with."""
         if self.family == "scenario":
             return "scenarios"
-        return f"hostile: {self.name}" if self.family == "hostile" else f"{self.family} {self.name}"
+        mark = ":" if self.family in ("hostile", FAMILY) else ""
+        return f"{self.family}{mark} {self.name}"
 
 
 def describe(scenario: Scenario, episodes: int | None = None) -> tuple[str, int, str, float, float, int]:

@@ -1,0 +1,185 @@
+"""Runs campaigns whose transitions are unknown in a compiled loop of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
+from saver._types import Floats, Ints
+from saver.collect.decide import unplanned
+from saver.collect.knowledge import Statistics
+from saver.collect.planning import next_plan
+from saver.engine.compiled import Setting, Worker, nothing
+from saver.engine.kernel import episodes as kernel
+from saver.engine.kernel.blind import DRAWN, Blind, Land, Manner, Plays, advance_blind, new_blind
+from saver.engine.kernel.following import rate_all
+from saver.engine.kernel.forms import BY_NODE, FIRST, RANDOM, SAFE, SAME
+from saver.engine.kernel.guards import required_of
+from saver.engine.kernel.laws import lay_law
+from saver.engine.kernel.layout import GATES, is_watched
+from saver.engine.kernel.memory import Out, Tracker
+from saver.engine.kernel.rails import Shown, lay_guards
+from saver.engine.kernel.returns import pace_of_returns
+from saver.engine.reference import interval_of
+from saver.estimate.asymptotic import stretched
+from saver.estimate.interval import LEVEL
+from saver.problem.world import SHARED
+from saver.safety.policies import Policy
+
+
+class BlindSetting(Setting):
+    """What all runs share, where transitions are unknown."""
+
+    loop = advance_blind
+
+    def lay(self) -> None:
+        """Everything as arrays."""
+        setup, collector = self.setup, self.collector
+        self.guarded = True
+        self.scene = land = self._land()
+        self.guards = lay_guards(setup, self.scenario, self.truth, self.history)
+        self.rules = Manner(
+            episodes=self.episodes,
+            explorations=setup.explorations,
+            explore_by_clock=collector.explore_by_clock,
+            tracked=collector.track != "sample",
+            track_all=collector.track == "all",
+            first_row=0,
+            plays_baseline=collector.design == "baseline" and collector.track == "sample",
+            learn_from_baseline=collector.learn_from_baseline,
+            gate=GATES[collector.gate],
+            law=lay_law(self.scenario.world.reward)[0],
+            shared=self.scenario.world.outcome == SHARED,
+            watched=is_watched(self.scenario.world.reward, land.pairs),
+        )
+        self.sheets = self.plays(setup.baseline)
+        self.rows = land.uniform
+
+    def worker(self, stop: Ints) -> Worker:
+        """Room for one campaign at a time."""
+        return BlindWorker(self, stop)
+
+    def _land(self) -> Land:
+        """The world, by the nodes of the problem's model."""
+        world, setup, model = self.scenario.world, self.setup, self.scenario.world.mdp
+        flow, mdp, start = model.flow, self.scenario.problem.mdp, np.flatnonzero(model.start)
+        _, where, scale, rewards = lay_law(world.reward)
+        anything, zero = np.full(where.shape, np.inf), np.zeros(where.shape)
+        low, high = (-anything, anything) if setup.rewards is None else setup.rewards[-2:]
+        columns = (where, scale, zero, zero, low, high, zero, zero, zero, zero)  # as in `Scene.pairs`
+        ends = np.zeros(model.states, dtype=bool)
+        ends[list(model.terminal)] = True
+        return Land(
+            nodes=setup.stage.nodes._replace(
+                indptr=flow.indptr.astype(np.int64),
+                indices=flow.indices.astype(np.int64),
+                data=flow.data.copy(),
+            ),
+            slot=setup.stage.grid.slot,
+            indptr=model.transitions.indptr.astype(np.int64),
+            to=model.transitions.indices.astype(np.int64),
+            chance=model.transitions.data.copy(),
+            ends=ends,
+            start=start,
+            start_chance=model.start[start],
+            pairs=np.array(np.column_stack([column.ravel() for column in columns]), order="C"),
+            rewards=rewards,
+            factor=np.asarray(mdp.discount ** np.arange(mdp.horizon), dtype=np.float64),
+            uniform=mdp.uniform.copy(),
+            every=np.arange(mdp.states),
+            safe_nodes=np.arange(len(setup.stage.nodes.state)),
+            one_way=self.truth.stage.deterministic,
+        )
+
+    def plays(self, design: Policy) -> Plays:
+        """What is drawn from while this is the design."""
+        setup, truth = self.setup, self.truth
+        policies: Sequence[Policy] = (setup.exploration(), design, setup.baseline)
+        tables, by_node = [policy.rows for policy in policies], setup.baseline.by_node()
+        true = [truth.stage.evaluate(truth.stage.grid.adopted(policy)) for policy in policies]
+        flags = np.zeros((len(policies), 5), dtype=np.int64)
+        flags[:, FIRST] = np.cumsum([0, *(len(table) for table in tables[:-1])])
+        flags[:, BY_NODE] = [policy.by_step for policy in policies]
+        flags[:, RANDOM] = [not policy.sure for policy in policies]
+        flags[:, SAME] = [np.array_equal(policy.by_node(), by_node) for policy in policies]
+        if self.truth.stage.deterministic:
+            flags[:, DRAWN] = [
+                flag and not play.goes_as(truth.safe)
+                for flag, play in zip(flags[:, RANDOM], true, strict=True)
+            ]
+            flags[SAFE, DRAWN] = 0
+        policy = np.concatenate(tables)
+        worth = [[play.value(mean) for mean in truth.means] for play in true]
+        return Plays(policy, np.argmax(policy, axis=1), flags, np.array(worth))
+
+
+class BlindWorker(Worker):
+    """Room for one campaign at a time."""
+
+    setting: BlindSetting
+    advance: Any = staticmethod(advance_blind)
+    run: Blind
+
+    def room(self) -> Blind:
+        """For what a campaign keeps."""
+        return new_blind(self.setting.scene, self.setting.rows, self.stop)
+
+    def load(self, checkpoints: Ints) -> None:
+        """Play no episode but history, so that all is compiled."""
+        s, (out, shown) = self.setting, nothing(self.setting, checkpoints, 1)
+        row, own = Out(out.checkpoints, *(kept[0] for kept in out[1:])), Shown(*(kept[0] for kept in shown))
+        acting, world = s.streams(range(1))
+        self.run.now.done = kernel.NOTHING
+        self.advance(s.scene, s.rules, s.sheets, self.run, row, acting[0], world[0], 0, self.guards, own)
+
+    def _asked(self, number: int) -> tuple[Floats, Floats]:
+        """What is required of a design, and the pace, by each guardrail."""
+        s, g, left = self.setting, self.guards, self.setting.episodes - number + 1
+        assert g is not None
+        places = range(len(g.state))
+        required = np.array([required_of(g, i) for i in places])
+        if not s.setup.designer.paced:
+            return required, required
+        return required, np.array([pace_of_returns(g, self.run.now, i, left) for i in places])
+
+    def _plan(self) -> None:
+        """The design for what is believed now."""
+        s, run, setup = self.setting, self.run, self.setting.setup
+        number, designer = int(run.now.done) + 1, setup.designer
+        rewards, constraints = self._moments()
+        moves = self._moves(run.starts.copy())
+        statistics = Statistics.of(s.scenario.problem, setup.knowledge, number, rewards, constraints, moves)
+        with s.lock if callable(s.collector.design) else nullcontext():
+            made = designer.design(statistics, setup.variance(rewards), *self._asked(number), self.warm)
+        policy = setup.stage.grid.policy(made.policy)
+        self.warm = policy.table()
+        run.now.next_plan = kernel.NEVER if designer.fixed else next_plan(number, float(s.collector.replan))
+        if s.rules.tracked:
+            needed = unplanned(setup, policy, number) if made.needed is None else made.needed
+            self._follow(policy, needed)
+        else:
+            self.sheets = s.plays(policy)
+
+    def _follow(self, policy: Policy, needed: Ints) -> None:
+        """Track a new plan."""
+        s, run, by_node = self.setting, self.run, policy.by_step
+        grid, tracker = s.setup.stage.grid, Tracker.of(policy.rows)
+        tracker.T[:] = run.node_visits if by_node else grid.by_state(run.node_visits)
+        tracker.T[:] += s.setup.offsets[by_node]
+        run.now.by_node, run.now.planned = by_node, 1
+        run.needed[:] = needed.ravel()
+        states = grid.state if by_node else s.scene.every
+        rate_all(tracker, 0, states, run.now.enough, run.needed, run.seen)
+        self.run = run.following(tracker)
+
+    def _look(self, row: Out) -> None:
+        """What is kept of the estimates at a checkpoint; intervals at all times are right in the limit."""
+        at = self.run.now.point - 1
+        wider = float(stretched(self.run.starts.sum(), self.setting.episodes, LEVEL))
+        for i, found in enumerate(self._estimates(self.run.starts.copy())):
+            for name, number in interval_of(found).items():
+                getattr(row, name)[i, at] = number
+            row.anytime_low[i, at], row.anytime_high[i, at] = found.stretched(wider).interval

@@ -1,0 +1,319 @@
+"""The compiled episode loop where transitions are unknown: `reference.run_once` on plain arrays.
+
+The ledger is one of returns, trials are told at once, and every plan and every estimate is the caller's.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from saver._jit import inlined, inner, loop
+from saver._types import Bools, Floats, Ints
+from saver.design.flows import Nodes
+from saver.engine.kernel.candidates import affordable, worths
+from saver.engine.kernel.entering import count_truth
+from saver.engine.kernel.episodes import CHECK, FINISHED, NOTHING, PAUSED, PLAN, REFUSED
+from saver.engine.kernel.following import comes_first, rate_all, rescore, row_of
+from saver.engine.kernel.forms import (
+    BY_NODE,
+    DESIGN,
+    EXPLORE,
+    FIRST,
+    NO_GATE,
+    R_HIGH,
+    R_LOW,
+    R_SCALE,
+    R_WHERE,
+    RANDOM,
+    SAFE,
+    SAME,
+)
+from saver.engine.kernel.guarding import PAST, observe
+from saver.engine.kernel.learning import released
+from saver.engine.kernel.memory import COUNT, NOW, Reach, Tracker
+from saver.engine.kernel.rails import TRUE
+from saver.engine.kernel.reaching import as_baseline, reach
+from saver.engine.kernel.returns import begin_returns, enter_returns, look_at_history, record_returns
+from saver.engine.kernel.sampling import act, choose, draw, take
+from saver.engine.kernel.streams import uniform
+
+DRAWN = 4  # a further column of `flags`: what is promised of a trial is decided by its draws, in truth
+
+
+class Land(NamedTuple):
+    """The world, by the nodes of a model that knows nothing of it. The names are those of `Scene`."""
+
+    nodes: Nodes  # every (step, state); the moves are the world's
+    slot: Ints
+    indptr: Ints
+    to: Ints
+    chance: Floats
+    ends: Bools
+    start: Ints
+    start_chance: Floats
+    pairs: Floats  # columns as in `Scene`; what is worth something is in the guardrails' tables
+    rewards: Floats
+    factor: Floats
+    uniform: Floats
+    every: Ints
+    safe_nodes: Ints  # all: nobody knows where the baseline goes
+    one_way: bool  # start and transitions leave nothing to chance
+
+
+class Manner(NamedTuple):
+    """The collector's choices. The names are those of `Rules`."""
+
+    episodes: int
+    explorations: int
+    explore_by_clock: bool
+    tracked: bool
+    track_all: bool
+    first_row: int
+    plays_baseline: bool
+    learn_from_baseline: bool
+    gate: int
+    law: int  # of rewards
+    shared: bool
+    watched: bool
+
+
+class Plays(NamedTuple):
+    """The policies that are drawn from, one for each kind of episode. The names are those of `Sheets`."""
+
+    policy: Floats
+    sure: Ints
+    flags: Ints  # [kinds, 5]; SAME: it does everywhere what the baseline does
+    worth: Floats  # true, [kinds, guardrails]
+
+
+class Blind(NamedTuple):
+    """One campaign. The names are those of `Run`."""
+
+    now: Any
+    cells: Ints
+    seen: Floats
+    tracker: Tracker
+    needed: Ints
+    node_visits: Floats
+    moves: Floats  # [edges]
+    ends: Floats  # [pairs]
+    paid: Floats
+    ends_paid: Floats
+    starts: Floats  # [S]
+    reach: Reach
+    path: Ints
+    draws: Floats
+    stop: Ints
+
+    def following(self, tracker: Tracker) -> Blind:
+        """The same campaign with another tracker."""
+        return self._replace(tracker=tracker)
+
+
+def new_blind(land: Land, rows: Floats, stop: Ints) -> Blind:
+    """Room for one campaign; `rows` are those to follow."""
+    S, A = land.uniform.shape
+    L, nodes, ints, pairs, edges = len(land.factor), len(land.nodes.state), np.int64, S * A, len(land.to)
+    now: Any = np.zeros(1, dtype=NOW).view(np.recarray)
+    return Blind(
+        now=now[0],
+        cells=now.view(ints),
+        seen=np.zeros((pairs, 4)),
+        tracker=Tracker.of(rows),
+        needed=np.zeros(pairs, dtype=ints),
+        node_visits=np.zeros((nodes, A)),
+        moves=np.zeros(edges),
+        ends=np.zeros(pairs),
+        paid=np.zeros(edges),
+        ends_paid=np.zeros(pairs),
+        starts=np.zeros(S),
+        reach=Reach.room(L, nodes, 0),
+        path=np.zeros((L, 2), dtype=ints),
+        draws=np.zeros(L),
+        stop=stop,
+    )
+
+
+@inner
+def begin(run: Any, g: Any) -> None:
+    """An empty campaign."""
+    run.cells.fill(0)
+    run.seen.fill(0.0)
+    run.node_visits.fill(0.0)
+    for zeros in (run.moves, run.ends, run.paid, run.ends_paid, run.starts):
+        zeros.fill(0.0)
+    run.now.next_plan = run.now.enough = 1
+    begin_returns(g)
+
+
+@loop
+def advance_blind(
+    land: Any, rules: Any, plays: Any, run: Any, out: Any, acting: Any, world: Any, most: int, g: Any,
+    shown: Any,
+) -> Any:  # fmt: skip
+    """`advance`: play on until the end, `most` episodes, a plan or a checkpoint that the caller completes."""
+    now, K = run.now, rules.episodes
+    if now.done == NOTHING:
+        begin(run, g)
+        if not stretch_blind(land, rules, plays, run, g, PAST, g.history, acting, world):
+            return REFUSED
+        look_at_history(g)
+    last = min(K, now.done + most)
+    while now.done < last and run.stop[0] == 0:
+        number = now.done + 1
+        if now.enough == 1 and 2 * number > K:
+            now.enough = 2
+            if now.planned:
+                states = land.nodes.state if now.by_node else land.every
+                rate_all(run.tracker, 0, states, 2, run.needed, run.seen)
+        until = min(last, out.checkpoints[now.point])
+        if now.enough == 1:
+            until = min(until, K // 2)
+        kind = DESIGN
+        if (now.done if rules.explore_by_clock else now.explored) < rules.explorations:
+            kind = EXPLORE
+            until = min(until, rules.explorations) if rules.explore_by_clock else until
+        elif number >= now.next_plan:
+            return PLAN
+        else:
+            until = min(until, now.next_plan - 1)
+        if not stretch_blind(land, rules, plays, run, g, kind, until, acting, world):
+            return REFUSED
+        if now.done == out.checkpoints[now.point]:
+            record_returns(now, g, out, shown)
+            now.point += 1
+            return CHECK
+    return FINISHED if now.done == K else PAUSED
+
+
+@inner
+def stretch_blind(
+    land: Any, rules: Any, plays: Any, run: Any, g: Any, candidate: int, until: int, acting: Any, world: Any
+) -> Any:
+    """`stretch_guarded`: episodes up to number `until`; of the PAST, baseline episodes before the first."""
+    now, past = run.now, candidate == PAST
+    candidate = SAFE if past else candidate
+    tracked, by_node = rules.tracked and candidate == DESIGN, now.by_node == 1
+    same, stale = plays.flags[candidate, SAME] == 1, tracked
+    for i in range(0 if tracked else len(g.state)):
+        g.state[i].worth = plays.worth[candidate, i]
+    k = 0 if past else now.done
+    while k < until and run.stop[0] == 0:
+        if stale:
+            steps, _, _, _ = reach(land, run.tracker.choice, 0, by_node, plays, run.reach)
+            worths(land.factor, run.reach, run.reach.visits, steps, g)
+            same = g.certified and as_baseline(land, run.tracker.choice, 0, by_node, plays)
+        kind, credited = candidate, g.certified and same
+        for i in range(len(g.state)):
+            g.state[i].value = g.state[i].worth
+        gated = rules.gate != NO_GATE and not credited and not past
+        if gated and not affordable(rules.gate, now, g, g.visits[0]):
+            kind = SAFE
+        kind = SAFE if kind == DESIGN and rules.plays_baseline else kind
+        learned = past or kind != SAFE or rules.learn_from_baseline
+        follows = tracked and kind != SAFE
+        taken = walk(land, rules, plays, run, g, kind, follows, by_node, learned,
+                     world if past else acting, world)  # fmt: skip
+        if taken == 0:
+            return False
+        k += 1
+        enter_returns(now, g, past, credited or kind == SAFE)
+        if past:
+            continue
+        if g.certified and not follows and plays.flags[kind, DRAWN] == 1:
+            drawn_worth(land, run, g, taken)
+        stale = rules.tracked and track(land, rules, run, kind, taken, learned) and tracked
+        count_truth(now, g, kind)
+        if kind == EXPLORE:
+            now.explored += 1
+            if now.explored >= rules.explorations and not rules.explore_by_clock:
+                break
+    return True
+
+
+@inlined
+def walk(
+    land: Any, rules: Any, plays: Any, run: Any, g: Any, kind: int, follows: bool, by_node: bool,
+    learned: bool, acting: Any, world: Any,
+) -> Any:  # fmt: skip
+    """Play one episode; return its length, 0 if it is refused. Where its last action led is told too."""
+    L, A, pairs = len(land.factor), land.uniform.shape[1], land.pairs
+    first, rows_are_nodes = plays.flags[kind, FIRST], plays.flags[kind, BY_NODE] == 1
+    random, taken = not follows and plays.flags[kind, RANDOM] == 1, 0
+    for i in range(len(g.state)):
+        g.state[i].total = 0.0
+    for t in range(L if random else 0):
+        run.draws[t] = uniform(acting)
+    s = land.start[choose(world, land.start_chance, 0, len(land.start))]
+    run.starts[s] += learned
+    while taken < L:
+        t = taken
+        if follows:
+            a = run.tracker.choice[row_of(land, 0, by_node, t, s)]
+        else:
+            row = row_of(land, first, rows_are_nodes, t, s)
+            a = act(plays.policy, row, run.draws[t]) if random else plays.sure[row]
+        p = s * A + a
+        run.path[t, 0], run.path[t, 1] = s, a
+        r = draw(world, rules.law, pairs[p, R_WHERE], pairs[p, R_SCALE], land.rewards)
+        if learned:
+            take(run.seen, p, r, 0.0)
+        if not observe(rules, run, g, p, land.factor[t], r, learned, False, True, world):
+            return 0
+        if rules.watched and (r < pairs[p, R_LOW] or r > pairs[p, R_HIGH]):
+            return 0
+        taken += 1
+        e = -1
+        if land.indptr[p] < land.indptr[p + 1]:
+            e = choose(world, land.chance, land.indptr[p], land.indptr[p + 1])
+        ended = e < 0 or land.ends[land.to[e]]
+        if learned:
+            outcome(run, p, e, ended, r)
+        if ended:
+            break
+        s = land.to[e]
+    return taken
+
+
+@inlined
+def outcome(run: Any, p: int, e: int, ended: bool, r: float) -> None:
+    """Where a pair led, and what it paid then: as `log.take` counts."""
+    if ended:
+        run.ends[p] += 1.0
+        run.ends_paid[p] += r
+    else:
+        run.moves[e] += 1.0
+        run.paid[e] += r
+
+
+@inlined
+def track(land: Any, rules: Any, run: Any, kind: int, taken: int, learned: bool) -> Any:
+    """Counts and scores of the tracker after an episode; whether any choice may have changed."""
+    A, enough = land.uniform.shape[1], run.now.enough
+    counted, by_node = kind == DESIGN or rules.track_all, run.now.by_node == 1
+    changed = counted
+    for t in range(taken):
+        s, a = run.path[t, 0], run.path[t, 1]
+        p = s * A + a
+        if counted:
+            row = row_of(land, 0, by_node, t, s)
+            run.node_visits[land.slot[t, s], a] += 1.0
+            run.tracker.T[row, a] += 1.0
+            rescore(run.tracker, row, a, comes_first(run.needed, run.seen, p, enough))
+        if learned and run.needed[p] <= enough and run.seen[p, COUNT] < enough + taken:
+            released(land, rules, run, s, a)
+            changed = True
+    return changed
+
+
+@inlined
+def drawn_worth(land: Any, run: Any, g: Any, taken: int) -> None:
+    """What an episode is truly worth where its draws decide where it goes."""
+    A = land.uniform.shape[1]
+    for i in range(len(g.state)):
+        value = 0.0
+        for t in range(taken):
+            value += land.factor[t] * g.tables[i, TRUE, run.path[t, 0] * A + run.path[t, 1]]
+        g.state[i].value = value

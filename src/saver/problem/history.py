@@ -1,0 +1,155 @@
+"""Logged episodes of the baseline as sums: all that a campaign, a ledger or a diagnosis learns from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from saver.errors import InvalidData
+from saver.problem import checks
+from saver.problem.bellman import by_step
+from saver.problem.codec import fingerprint, portable
+from saver.problem.episode import Episode
+from saver.problem.guardrail import Rail
+from saver.problem.moments import Moments
+from saver.problem.sums import Sums
+from saver.problem.telling import check_possible, check_propensities, check_told
+
+BEFORE = 0.5  # what an episode is guessed to earn before any was seen, taken to [0, 1]; it counts as one
+
+
+@portable("logged")
+@dataclass(eq=False)
+class Logged:
+    """What logged baseline episodes say of one guardrail; more is better.
+
+    Attributes:
+        seen: observations of each pair.
+        realised: discounted visits, [S, A].
+        count: episodes in which it was measured.
+        gained: what they earned.
+        noise, length: sums of discount^2t and of discount^t over their steps.
+        squares: of what each earned less the average before, both taken to [0, 1].
+    """
+
+    seen: Moments
+    realised: Any
+    count: int = 0
+    gained: float = 0.0
+    noise: float = 0.0
+    length: float = 0.0
+    squares: float = 0.0
+
+    def add(self, rail: Rail, episode: Episode, discount: float, ends: tuple[float, float]) -> None:
+        """One episode more; `ends` are the least and the most that one can earn."""
+        gammas = discount ** np.arange(len(episode))
+        earned = float(np.sum(gammas * episode.constraints))
+        low, span = ends[0], ends[1] - ends[0]
+        guess = (BEFORE + (self.gained - low * self.count) / span) / (1 + self.count)
+        self.squares += ((earned - low) / span - guess) ** 2
+        self.count, self.gained = self.count + 1, self.gained + earned
+        self.noise, self.length = self.noise + float(np.sum(gammas**2)), self.length + float(np.sum(gammas))
+        np.add.at(self.realised, (episode.states, episode.actions), gammas)
+        self.seen.extend(episode.states, episode.actions, episode.constraints)
+
+
+@portable("history")
+@dataclass(frozen=True, eq=False)
+class History:
+    """Logged episodes of a problem's baseline: all of them, not chosen for what they were.
+
+    Attributes:
+        sums: rewards and moves.
+        guarded: what they say of each guardrail, by name.
+        made_for: a hash of the baseline, the steps and the promises that they were logged under.
+    """
+
+    sums: Sums
+    guarded: dict[str, Logged]
+    made_for: str
+
+    @property
+    def episodes(self) -> int:
+        """How many were logged."""
+        return self.sums.episodes
+
+    @classmethod
+    def of(cls, problem: Any, episodes: Iterable[Episode]) -> History:
+        """Take in episodes, each a `saver.Episode`; one that the baseline cannot have done is refused."""
+        if not isinstance(episodes, Iterable):
+            raise InvalidData(f"history is {episodes!r}; it must hold episodes, each a saver.Episode")
+        mdp, rails = problem.mdp, problem.rails
+        shape = (mdp.states, mdp.actions)
+        longest = float(np.sum(mdp.discount ** np.arange(mdp.horizon)))
+        empty = {rail.name: Logged(Moments.empty(shape), np.zeros(shape)) for rail in rails}
+        found = cls(Sums.empty(mdp), empty, made_for(problem))
+        table = by_step(mdp, problem.baseline)
+        for number, item in enumerate(episodes):
+            try:
+                _check(problem, table, number, item)
+            except InvalidData as cause:
+                raise InvalidData(f"history[{number}]{cause}") from None
+            found.sums.add(mdp, item)
+            for rail in rails:
+                seen = rail.of(item)
+                if seen is not None:
+                    ends = rail.promise.of_episode(1.0, longest)
+                    found.guarded[rail.name].add(rail, seen, mdp.discount, ends)
+        return found
+
+
+def _check(problem: Any, table: Any, number: int, item: Any) -> None:
+    """Refuse what the baseline cannot have done: its value is learned from history."""
+    if not isinstance(item, Episode):
+        raise InvalidData(
+            f" is a {type(item).__name__}; it must be a saver.Episode(states, actions, rewards, constraints)"
+        )
+    try:
+        check_told(problem, item)
+        likely = table[np.arange(len(item)), item.states, item.actions]
+        only = "give the baseline's episodes, all of them and no others"
+        check_possible(problem.mdp, item, likely, "the baseline", only)
+        check_propensities("the baseline", item, likely)
+        for rail in problem.rails:
+            if rail.learned and rail.of(item) is None:
+                raise InvalidData(
+                    f"constraints[{rail.name!r}] is None, and the baseline's value is learned from history: "
+                    "episodes must not be left out for what they were; give the value, or leave out all "
+                    "history"
+                )
+    except InvalidData as cause:
+        raise InvalidData(f": {cause}") from None
+
+
+def made_for(problem: Any) -> str:
+    """A hash of what logged episodes depend on."""
+    mdp, rails = problem.mdp, problem.rails
+    guarded = [item for rail in rails for item in (rail.name, rail.sign, rail.promise)]
+    return fingerprint(problem.baseline, mdp.horizon, mdp.discount, mdp.known, *guarded)
+
+
+def fits(problem: Any, history: Any) -> None:
+    """Refuse the history of another problem."""
+    checks.kind("history", history, History)
+    shape, names = (problem.mdp.states, problem.mdp.actions), {rail.name for rail in problem.rails}
+    theirs = history.sums.rewards.mean.shape
+    if theirs != shape or set(history.guarded) != names:
+        raise InvalidData(
+            f"history has (states, actions) = {theirs} and guards {', '.join(history.guarded)}; the problem "
+            f"has {shape} and guards {', '.join(sorted(names))}: use saver.History.of(problem, episodes)"
+        )
+    if history.made_for != made_for(problem):
+        raise InvalidData(
+            "history was logged under another baseline, horizon, discount or promise than the problem has; "
+            "make it anew by saver.History.of(problem, episodes), or leave it out: history=None"
+        )
+    for rail in problem.rails:
+        count = history.guarded[rail.name].count
+        if rail.learned and count < history.episodes:
+            raise InvalidData(
+                f"history has {count} of {history.episodes} episodes with {rail.name!r}, whose baseline "
+                "value is learned from it: give the value, or leave out the history"
+            )

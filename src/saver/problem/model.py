@@ -1,0 +1,69 @@
+"""What every model has, whether its transitions are known or not: states, actions, steps and their names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from saver._types import Bools, Floats, Ints
+from saver.errors import InvalidProblem
+from saver.problem import checks
+
+END = -1  # a final state: the last action ended the episode
+
+
+class Model(checks.Frozen):
+    """The parts of a model that no transition is needed for; `layers` are a subclass's own."""
+
+    known = True  # whether the transitions are
+
+    states: Any
+    actions: Any
+    horizon: int
+    discount: float
+    available: Any
+    state_names: Sequence[str] | None
+    action_names: Sequence[str] | None
+    layers: Any  # for each step the states that some behaviour can be in
+
+    @cached_property
+    def uniform(self) -> Floats:
+        """The policy that takes every available action alike, [S, A]."""
+        even: Floats = checks.frozen(self.available / self.available.sum(axis=1, keepdims=True))
+        return even
+
+    @cached_property
+    def reachable(self) -> Bools:
+        """[S], the states that some behaviour can be in within the horizon."""
+        mask = np.zeros(self.states, dtype=bool)
+        for states in self.layers:
+            mask[states] = True
+        return mask
+
+    def check_actions(self) -> None:
+        """Refuse a state in which nothing can be done."""
+        empty = np.flatnonzero(~self.available.any(axis=1))
+        if len(empty):
+            raise InvalidProblem(
+                f"{self.state_label(empty[0])} has no available action; at least one is needed"
+            )
+
+    def pairs(self, states: Ints) -> Ints:
+        """The rows s * A + a that belong to `states`."""
+        rows: Ints = (states[:, None] * self.actions + np.arange(self.actions)).ravel()
+        return rows
+
+    def state_label(self, state: int) -> str:
+        """How messages call a state."""
+        return f"state {state}" + (f" ({self.state_names[state]})" if self.state_names else "")
+
+    def action_label(self, action: int) -> str:
+        """How messages call an action."""
+        return f"action {action}" + (f" ({self.action_names[action]})" if self.action_names else "")
+
+    def move_label(self, step: int, state: int, action: int) -> str:
+        """How messages call what was done at a step."""
+        return f"{self.action_label(action)} in {self.state_label(state)} at step {step}"

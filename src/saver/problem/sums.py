@@ -1,0 +1,87 @@
+"""What is kept of episodes: counts and sums, not the episodes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from saver._types import Ints
+from saver.problem.codec import portable
+from saver.problem.episode import Episode
+from saver.problem.model import END, Model
+from saver.problem.moments import Moments
+
+
+@portable("sums")
+@dataclass(eq=False)
+class Sums:
+    """What a log keeps of its episodes.
+
+    Attributes:
+        rewards: counts, means and squares of each pair.
+        moves: how often pair s * A + a led to a state, {(pair, state): count}.
+        ends: how often an episode ended before the horizon after a pair, [S * A].
+        paid: the sum of the rewards with which a pair led to a state, {(pair, state): sum}, END for an end.
+        starts: how often an episode began in a state, [S].
+        weighted_seen: pairs of importance-weighted episodes, [S, A].
+        episodes: taken in.
+        weighted: count, mean and squares of importance-weighted returns.
+    """
+
+    rewards: Moments
+    moves: Any
+    ends: Any
+    weighted_seen: Any
+    paid: Any
+    starts: Any
+    episodes: int = 0
+    weighted: tuple[int, float, float] = (0, 0.0, 0.0)
+
+    @classmethod
+    def empty(cls, mdp: Model) -> Sums:
+        """Nothing seen."""
+        shape = (mdp.states, mdp.actions)
+        return cls(
+            Moments.empty(shape), Counter(), np.zeros(mdp.states * mdp.actions), np.zeros(shape, bool),
+            Counter(), np.zeros(mdp.states),
+        )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        self.moves, self.paid = Counter(self.moves), Counter(self.paid)
+
+    def merge(self, other: Sums) -> None:
+        """Take in what another has seen."""
+        self.rewards.merge(other.rewards)
+        self.moves.update(other.moves)
+        self.paid.update(other.paid)
+        self.ends, self.starts = self.ends + other.ends, self.starts + other.starts
+        self.episodes += other.episodes
+
+    def add(self, mdp: Any, episode: Episode, complete: bool = True) -> None:
+        """Take in an episode that was checked before."""
+        s, a, r = episode.states, episode.actions, episode.rewards
+        self.episodes += 1
+        pairs: Ints = s * mdp.actions + a
+        self.starts[s[0]] += 1
+        last = last_outcome(mdp, episode, complete)
+        for pair, state, reward in zip(pairs.tolist(), [*s[1:].tolist(), last], r.tolist(), strict=True):
+            if state is not None:
+                self.paid[pair, state] += reward
+                if state == END:
+                    self.ends[pair] += 1
+                else:
+                    self.moves[pair, state] += 1
+        self.rewards.extend(s, a, r)
+
+
+def last_outcome(mdp: Any, episode: Episode, complete: bool) -> int | None:
+    """Where the last action led: to a state, to the end of the episode (END), or nobody saw it (None).
+
+    An episode that is complete before the horizon has ended, wherever it was then.
+    """
+    if complete and len(episode) < mdp.horizon:
+        return END
+    return None if mdp.known else episode.final_state

@@ -1,0 +1,90 @@
+"""What an episode must be to be told of a problem: every promise is checked before anything changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from saver._types import Floats
+from saver.errors import InvalidData
+from saver.problem import checks
+from saver.problem.episode import Episode
+
+CLOSE = 1e-9  # of two propensities
+
+
+def check_told(problem: Any, episode: Episode, complete: bool = True) -> None:
+    """Refuse an episode that cannot have happened, or that breaks a promise."""
+    if episode.constraints is None:
+        raise InvalidData("the episode has no constraints; give one for each step")
+    _check_names(problem, episode.constraints)
+    _check_bounds(problem, episode.check(problem.mdp, complete))
+
+
+def _check_names(problem: Any, constraints: Any) -> None:
+    """One sequence where one is guarded, or {name: sequence} with every name."""
+    names = [rail.name for rail in problem.rails]
+    if not isinstance(constraints, Mapping):
+        if len(names) > 1:
+            raise InvalidData(
+                f"constraints is one sequence, and {', '.join(names)} are guarded; tell {{name: sequence}}"
+            )
+        return
+    for name in constraints:
+        if name not in names:
+            raise InvalidData(f"constraints has {name!r}, which is not guarded; known: {', '.join(names)}")
+    for name in names:
+        if name not in constraints:
+            raise InvalidData(
+                f"constraints has no {name!r}; tell every guardrail, with None for one that was not measured"
+            )
+
+
+def _check_bounds(problem: Any, episode: Episode) -> None:
+    """Refuse what the promises rule out."""
+    for rail in problem.rails:
+        seen = rail.of(episode)
+        if seen is None:
+            continue
+        low, high = rail.promise.bounds
+        if len(outside := np.flatnonzero((seen.constraints < low) | (seen.constraints > high))):
+            at, value = outside[0], rail.sign * seen.constraints[outside[0]]
+            low, high = sorted((rail.sign * low, rail.sign * high))
+            named = f"[{rail.name!r}]" if isinstance(episode.constraints, Mapping) else ""
+            raise InvalidData(
+                f"constraints{named}[{at}] is {checks.show(value)}, outside the declared bounds [{low:g}, "
+                f"{high:g}]; correct the value or declare wider bounds"
+            )
+    if problem.rewards is None:
+        return
+    at, rewards, mdp = (episode.states, episode.actions), episode.rewards, problem.mdp
+    lows, highs = problem.rewards.low[at], problem.rewards.high[at]
+    if len(outside := np.flatnonzero((rewards < lows) | (rewards > highs))):
+        t = outside[0]
+        raise InvalidData(
+            f"rewards[{t}] is {checks.show(rewards[t])}, outside the declared bounds [{lows[t]:g}, "
+            f"{highs[t]:g}] of {mdp.action_label(episode.actions[t])} in "
+            f"{mdp.state_label(episode.states[t])}; correct the value or declare wider bounds"
+        )
+
+
+def check_possible(mdp: Any, episode: Episode, likely: Floats, who: str, remedy: str) -> None:
+    """Refuse an action that is never taken."""
+    if len(never := np.flatnonzero(likely == 0.0)):
+        t = never[0]
+        raise InvalidData(
+            f"{mdp.action_label(episode.actions[t])} in {mdp.state_label(episode.states[t])} at step {t} has "
+            f"probability 0 under {who}; {remedy}"
+        )
+
+
+def check_propensities(who: str, episode: Episode, likely: Floats) -> None:
+    said = episode.propensities
+    if said is not None and len(wrong := np.flatnonzero(np.abs(said - likely) > CLOSE)):
+        t = wrong[0]
+        raise InvalidData(
+            f"propensities[{t}] is {checks.show(said[t])}, but {who} takes that action with "
+            f"probability {checks.show(likely[t])}; leave them out, or tell trial.row(step, state)[action]"
+        )

@@ -1,0 +1,69 @@
+"""Empirical Bernstein: how far a sum of variables in [0, 1] may be above the sum of their means.
+
+Let X be in [0, 1] with mean V given the past, g in [0, 1] a guess of it that is fixed before, 0 < lambda < 1
+and psi = -log(1 - lambda) - lambda. For y >= -1 (Fan, Grama and Liu 2015)
+
+    exp(lambda y - psi y^2) <= 1 + lambda y.
+
+With y = X - g >= -1 the mean of the right side is 1 + lambda (V - g) <= exp(lambda (V - g)), so
+
+    E exp(lambda (X - V) - psi (X - g)^2) <= 1,
+
+and the product over trials is a supermartingale, as is its average over a fixed grid of lambda. With 1 - X
+and 1 - g the same holds of V - X. So the sum of X - V, or that of V - X, is at most excess(sum (X - g)^2).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from saver._jit import jit
+from saver._types import Floats
+from saver.safety.noise import FASTEST, RATES, ROUNDS, SLOWEST
+
+CLOSE = 1e-12  # the log of the mixture at the root
+
+
+class Bernstein(NamedTuple):
+    """The numbers of `excess`, fixed before the first episode."""
+
+    rates: Floats  # lambda
+    costs: Floats  # psi
+    weights: Floats  # logs, the level included
+
+    @classmethod
+    def of(cls, level: float, episodes: float) -> Bernstein:
+        """Tightest after about so many episodes.
+
+        (log(1 / level) + psi Q) / lambda is least near lambda = x / (1 + x), x = sqrt(2 log(1 / level) / Q).
+        """
+        x = math.sqrt(2.0 * math.log(1.0 / level) / episodes) * np.geomspace(SLOWEST, FASTEST, RATES)
+        rates = x / (1.0 + x)
+        return cls(rates, np.log1p(x) - rates, np.full(RATES, math.log(level / RATES)))
+
+
+@jit
+def excess(Q: float, rule: Any) -> float:
+    """The root in u of "average over lambda of exp(lambda u - psi Q) = 1 / level", from above.
+
+    The log of the average is convex and grows in u: from the right Newton's steps never pass the root.
+    """
+    u = np.inf
+    for i in range(len(rule.rates)):
+        u = min(u, (rule.costs[i] * Q - rule.weights[i]) / rule.rates[i])
+    for _ in range(ROUNDS):
+        top, total, slope = -np.inf, 0.0, 0.0
+        for i in range(len(rule.rates)):
+            top = max(top, rule.weights[i] + rule.rates[i] * u - rule.costs[i] * Q)
+        for i in range(len(rule.rates)):
+            part = math.exp(rule.weights[i] + rule.rates[i] * u - rule.costs[i] * Q - top)
+            total += part
+            slope += part * rule.rates[i]
+        height = top + math.log(total)
+        if height <= CLOSE:
+            break
+        u -= height * total / slope
+    return u

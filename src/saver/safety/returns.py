@@ -1,0 +1,248 @@
+"""Ledgers where transitions are unknown: a trial is one observation of what its policy is worth.
+
+X = sum discount^t C_t has mean V(b), and V(b) is in [a, z]: an episode has at least one step. No model
+enters. With span = z - a, the told designed trials are worth at least
+
+- sum X - u(sum v), where noise is sub-Gaussian: v = scale^2 sum discount^2t + span^2 / 4, because paths add
+  something in [a, z], whatever the noise is; (scale sum discount^t + span / 2)^2 for any dependence inside an
+  episode (`next_state=True`);
+- sum X - span excess(Q), where observations are bounded: Q = sum (X - guess)^2 with X taken to [0, 1] and the
+  guess the mean of what was told of such trials when this one was asked (`bernstein`). What is hidden takes 1
+  from the sum and adds 1 to Q, because lambda (X - V) - psi (X - guess)^2 >= -lambda - psi.
+
+Order of asking, trials that are out, lost or cancelled, the gate and a learned V0 are those of `Certified`
+and `Learned` for trials that go one way. A trial that was cut off is lost, and ran.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from saver._types import Floats
+from saver.problem.codec import portable
+from saver.problem.episode import Episode
+from saver.problem.history import BEFORE, Logged
+from saver.problem.moments import Moments
+from saver.problem.promise import Bounded
+from saver.safety.bernstein import Bernstein, excess
+from saver.safety.certified import Certified
+from saver.safety.entries import TOLD, CertifiedBook, CertifiedTicket, Line, SafeTally, Tally
+from saver.safety.learned import FEW, PART, Learned
+from saver.safety.ledger import Book, Ledger, Terms
+from saver.safety.noise import Rule
+from saver.safety.plays import Play
+from saver.safety.shares import NOISE, Shares, shares_of_returns
+from saver.safety.sums import Sums
+
+
+@portable("returns-ticket")
+@dataclass(frozen=True, eq=False)
+class ReturnsTicket(CertifiedTicket):
+    """Also what a trial is believed to earn, taken to [0, 1]; as one observation it has the length 1."""
+
+    guess: float = 0.0
+
+
+@portable("returns-book")
+@dataclass(eq=False)
+class ReturnsBook(Book):
+    """Also what the told designed trials have earned."""
+
+    gained: float = 0.0
+
+
+class WholeSums(Sums):
+    """Adds trials that are known by what they earned alone."""
+
+    def __init__(self, terms: Terms, span: float) -> None:
+        super().__init__(terms)
+        self.span = span
+
+    def add(self, tally: Tally, line: Line) -> None:
+        """One trial more, told or hidden."""
+        if not line.designed:
+            if self.learned:
+                self.add_safe(tally, line)
+        elif line.status == TOLD:
+            tally.gained += line.gained
+            tally.proxy += line.proxy
+            tally.length += line.length
+        elif self.hostile:
+            self._hide(tally, line)
+
+
+class Returns(Certified):
+    """The ledger of the promise without a model."""
+
+    def __init__(self, terms: Terms) -> None:
+        Ledger.__init__(self, terms)
+        promise, level = self.promise, terms.rail.level
+        self.deterministic, self.hostile = terms.one_way, terms.losses == "hostile"
+        self.bounded, self.baseline = isinstance(promise, Bounded), self.stage.play(terms.problem.baseline)
+        self.least, self.most = promise.of_episode(1.0, self.baseline.longest)
+        self.span, self.length, self.places = self.most - self.least, 1.0, 0
+        self.sums = WholeSums(terms, self.span)
+        self.levels = Shares(*(level * part for part in shares_of_returns(self.bounded, terms.losses)))
+        self.unit_proxy, half = self.proxy_of(self.baseline), terms.episodes / 2
+        noise = self.designed_part * self.levels.noise
+        self.rule: Any = (
+            Bernstein.of(noise, half)
+            if self.bounded
+            else Rule.of(promise, noise, self.unit_proxy * half, half)
+        )
+        if self.levels.hidden > 0.0:
+            self.log_noise = math.log(self.hidden_part * NOISE * self.levels.hidden)
+
+    @property
+    def first(self) -> tuple[float, float, float]:
+        """Proxy, length and lower value of any trial."""
+        return self.unit_proxy, self.length, self.least
+
+    def proxy_of(self, play: Play) -> float:
+        """Of what an episode earns: noise, and where it went."""
+        scale, half = self.promise.scale, self.span / 2
+        if self.promise.next_state:
+            return float((scale * play.longest + half) ** 2)
+        return float(scale**2 * play.noise + half**2)
+
+    def open(self) -> Any:
+        """Nothing asked; there is no box."""
+        book = super().open()
+        book.first.seen = Moments.empty((0, 0))
+        return book
+
+    @cached_property
+    def _range(self) -> tuple[Floats, Floats]:
+        return Ledger.ends(self, None)
+
+    def ends(self, book: Any) -> tuple[Floats, Floats]:
+        """Nothing is learned of single pairs."""
+        return self._range
+
+    def floor_value(self, play: Play) -> float:
+        """What any policy is worth at least."""
+        return self.least
+
+    def lower(self, book: Any, play: Play) -> float:
+        """The same: nothing is learned of single policies."""
+        return self.least
+
+    def freeze(self, book: Any, play: Play, baseline: bool) -> ReturnsTicket:
+        """What is known of a trial before it runs."""
+        if baseline or self.exact(play):
+            return ReturnsTicket(baseline=True, guess=self.guess(book, True))
+        cost = self.at_risk(self.least, self.value(book))
+        proxy, longest, low = self.first
+        guess = self.guess(book, False)
+        return ReturnsTicket(cost=cost, low=low, proxy=proxy, longest=longest, guess=guess)
+
+    def guess(self, book: CertifiedBook, baseline: bool) -> float:
+        """The average of what was told of such trials, in [0, 1]; 0 where none is needed."""
+        if not self.bounded or (baseline and not self.rail.learned):
+            return 0.0
+        tally = book.every or book.first
+        total, n = (tally.safe.gained, tally.safe.count) if baseline else (tally.gained, tally.length)
+        return float((BEFORE + self.part(total, n)) / (1.0 + n))
+
+    def part(self, total: float, n: float) -> float:
+        """What n trials have earned, each taken to [0, 1]."""
+        return float((total - self.least * n) / self.span)
+
+    def tell(
+        self, book: Any, number: int, play: Play, episode: Episode | None, complete: bool = True
+    ) -> None:
+        """Take in what a trial earned; of one that was cut off nobody knows."""
+        if complete:
+            super().tell(book, number, play, episode)
+        else:
+            self.abandon(book, number, play, True)
+
+    def measure(self, line: Line, episode: Episode) -> Floats:
+        """What a trial has earned, and what it adds to v or Q."""
+        line.gained, line.length = self.gained(episode), self.length
+        x = self.part(line.gained, 1.0)
+        line.proxy = (x - line.ticket.guess) ** 2 if self.bounded else self.unit_proxy
+        return np.zeros(0)
+
+    def worth(self, tally: Tally, away: Sequence[Line], ends: Any) -> float:
+        """What the told trials of a tally are worth at least, those that are away hidden."""
+        return self.seen_worth(tally, away)
+
+    def seen_worth(self, tally: Tally, away: Sequence[Line] = ()) -> float:
+        """sum X - u(v), or sum X - span excess(Q), less what is hidden."""
+        if not self.bounded:
+            return super().seen_worth(tally, away)
+        hides = self.hides(tally, away)[0]
+        return float(tally.gained - hides - self.luck(tally.proxy + hides / self.span))
+
+    def luck(self, Q: float) -> float:
+        """At most this much more than they are worth trials have earned."""
+        return float(self.span * excess(Q, self.rule))
+
+    def blur(self, book: Any, rate: float, v: float, length: float, n: float, baseline: int) -> float:
+        """What chance may hide after n designed trials; Q grows as it did, and at first as that of coins."""
+        if not self.bounded:
+            return super().blur(book, rate, v, length, n, baseline)
+        tally, x = book.every or book.first, min(max(self.part(rate, 1.0), 0.0), 1.0)
+        return self.luck((tally.proxy + x * (1.0 - x)) / (tally.length + 1.0) * length)
+
+
+class LearnedReturns(Learned, Returns):
+    """The same against a baseline that is measured."""
+
+    def __init__(self, terms: Terms) -> None:
+        super().__init__(terms)
+        if self.bounded:
+            self.safe_rule: Any = Bernstein.of(self.value_level / 2, max(FEW, terms.episodes / PART))
+
+    def open(self) -> Any:
+        """Nothing asked."""
+        book = super().open()
+        book.first.safe = SafeTally()
+        return book
+
+    def note_logged(self, safe: SafeTally, logged: Logged) -> None:
+        """What logged episodes earned, and what they add to v or Q."""
+        safe.count, safe.gained = safe.count + logged.count, safe.gained + logged.gained
+        safe.proxy += logged.squares if self.bounded else self.unit_proxy * logged.count
+        safe.length += self.length * logged.count
+
+    def means_seen(self, safe: SafeTally) -> tuple[float, float]:
+        """Between these is n0 V0, n0 the baseline episodes seen."""
+        if not self.bounded:
+            return super().means_seen(safe)
+        hidden = safe.whole + safe.never
+        slack = self.span * (hidden + float(excess(safe.proxy + hidden, self.safe_rule)))
+        return safe.gained - slack, safe.gained + slack
+
+
+class PluginReturns(Ledger):
+    """What told designed trials have earned, for what they are worth. It promises nothing."""
+
+    def open(self) -> Book:
+        """Nothing seen."""
+        return ReturnsBook()
+
+    def floor_value(self, play: Play) -> float:
+        """What any policy is worth at least."""
+        return float(self.promise.of_episode(1.0, play.longest)[0])
+
+    def tell(
+        self, book: Any, number: int, play: Play, episode: Episode | None, complete: bool = True
+    ) -> None:
+        """Add what a designed trial earned; of one that was cut off nobody knows."""
+        if not complete:
+            self.abandon(book, number, play, True)
+        elif not self.close(book, number, episode).baseline:
+            assert episode is not None  # of a designed trial everything is learned
+            book.gained += self.gained(episode)
+
+    def earned(self, book: Any) -> float:
+        """The sum."""
+        return float(book.gained)
