@@ -52,6 +52,7 @@ def decide(setup: Setup, state: State) -> Asked:
         draws, stream = setup.stream.random(setup.problem.mdp.horizon), words(setup.stream.bit_generator)
     trial = Trial(state.asked + 1, candidate.kind, follows, draws)
     play, baseline = setup.promised(trial), trial.kind == "baseline"
+    believed = foreseen(setup, made or state.plan, trial)
     return Asked(
         trial.number,
         *candidate,
@@ -59,10 +60,19 @@ def decide(setup: Setup, state: State) -> Asked:
         plan=made,
         exploration=None if exploration is None else exploration.rows,
         tickets={
-            name: keeper.freeze(state.books[name], play, baseline) for name, keeper in setup.keepers.items()
+            name: keeper.freeze(state.books[name], play, baseline, believed.get(name))
+            for name, keeper in setup.keepers.items()
         },
         stream=stream,
     )
+
+
+def foreseen(setup: Setup, plan: Plan | None, trial: Trial) -> dict[str, float]:
+    """What a trial that follows a plan is believed to earn, by each ledger that asks."""
+    if plan is None or plan.foresight is None or trial.kind != "design" or not trial.follows.sure:
+        return {}
+    worths = plan.foresight.worths(trial.follows)
+    return {kept.used: float(worth) for kept, worth in zip(setup.guards, worths, strict=True) if kept.used}
 
 
 def exploring(setup: Setup, state: State) -> bool:
@@ -128,7 +138,7 @@ def new_plan(setup: Setup, state: State) -> Plan:
     policy = setup.stage.grid.policy(made.policy)
     until = int(next_plan(number, float(setup.collector.replan)))
     reach = None if made.reach is None else made.reach[setup.stage.grid.step, setup.stage.grid.state]
-    return Plan(policy.by_step, policy.rows, until, number, made.warm, reach, made.needed)
+    return Plan(policy.by_step, policy.rows, until, number, made.warm, reach, made.needed, made.foresight)
 
 
 def required(setup: Setup, state: State) -> Floats:

@@ -29,6 +29,7 @@ class Plan:
         warm: where the next solve may start, or None.
         reach: where transitions are learned, the believed probability of each node, [nodes].
         needed: likewise, what comes first: see `needed_pairs`.
+        foresight: likewise, what was believed of the world.
     """
 
     by_step: bool
@@ -38,6 +39,7 @@ class Plan:
     warm: Any = None
     reach: Any = None
     needed: Any = None
+    foresight: Any = None
 
 
 @portable("asked")

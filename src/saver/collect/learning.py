@@ -8,6 +8,7 @@ import numpy as np
 
 from saver._types import Floats, Ints
 from saver.collect.collectors import Collector
+from saver.collect.foresight import Foresight
 from saver.collect.knowledge import Statistics
 from saver.collect.planning import UNNEEDED, Designed, needed_pairs, safe_plan
 from saver.design import Planner
@@ -100,7 +101,8 @@ class Learner:
         off = np.ones(policy.shape[:2], dtype=bool)
         off[planner.nodes.step, planner.nodes.state] = False
         policy[off] = self.unseen[off]
-        return Designed(policy, None, flow.sum(axis=2), self._unplanned(asked.size, flow, statistics.episode))
+        needed = self._unplanned(asked.size, flow, statistics.episode)
+        return Designed(policy, None, flow.sum(axis=2), needed, Foresight.of(statistics))
 
     def _unplanned(self, size: Floats, flow: Floats, number: int) -> Ints:
         """What comes first: pairs with weight that the plan will not visit by itself."""

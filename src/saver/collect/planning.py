@@ -39,6 +39,7 @@ class Designed(NamedTuple):
     warm: Any = None
     reach: Any = None  # the probability of each (step, state), [L, S], where the model is learned
     needed: Any = None  # what comes first, [S, A], likewise
+    foresight: Any = None  # what is believed of the world, likewise
 
 
 class Designer:

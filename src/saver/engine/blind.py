@@ -10,11 +10,20 @@ import numpy as np
 
 from saver._types import Floats, Ints
 from saver.collect.decide import unplanned
+from saver.collect.foresight import Foresight
 from saver.collect.knowledge import Statistics
 from saver.collect.planning import next_plan
 from saver.engine.compiled import Setting, Worker, nothing
 from saver.engine.kernel import episodes as kernel
-from saver.engine.kernel.blind import DRAWN, Blind, Land, Manner, Plays, advance_blind, new_blind
+from saver.engine.kernel.blind import (
+    DRAWN,
+    Blind,
+    Land,
+    Manner,
+    Plays,
+    advance_blind,
+    new_blind,
+)
 from saver.engine.kernel.following import rate_all
 from saver.engine.kernel.forms import BY_NODE, FIRST, RANDOM, SAFE, SAME
 from saver.engine.kernel.guards import required_of
@@ -159,11 +168,11 @@ class BlindWorker(Worker):
         run.now.next_plan = kernel.NEVER if designer.fixed else next_plan(number, float(s.collector.replan))
         if s.rules.tracked:
             needed = unplanned(setup, policy, number) if made.needed is None else made.needed
-            self._follow(policy, needed)
+            self._follow(policy, needed, made.foresight)
         else:
             self.sheets = s.plays(policy)
 
-    def _follow(self, policy: Policy, needed: Ints) -> None:
+    def _follow(self, policy: Policy, needed: Ints, belief: Foresight | None) -> None:
         """Track a new plan."""
         s, run, by_node = self.setting, self.run, policy.by_step
         grid, tracker = s.setup.stage.grid, Tracker.of(policy.rows)
@@ -173,7 +182,7 @@ class BlindWorker(Worker):
         run.needed[:] = needed.ravel()
         states = grid.state if by_node else s.scene.every
         rate_all(tracker, 0, states, run.now.enough, run.needed, run.seen)
-        self.run = run.following(tracker)
+        self.run = run.following(tracker, belief)
 
     def _look(self, row: Out) -> None:
         """What is kept of the estimates at a checkpoint; intervals at all times are right in the limit."""

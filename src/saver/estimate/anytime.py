@@ -177,7 +177,9 @@ class Anytime:
         T, total, W, V, Q = (np.zeros(len(self.numbers.c)) for _ in range(5))
         return RewardBook(RewardTally(T, total, W, V, Q))
 
-    def freeze(self, book: RewardBook, play: Play, baseline: bool) -> Weights | None:
+    def freeze(
+        self, book: RewardBook, play: Play, baseline: bool, believed: float | None = None
+    ) -> Weights | None:
         """New weights, if it is time for them; changes nothing."""
         number = book.asked + 1
         if book.versions and number < book.versions[max(book.versions)].until:

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from saver._jit import jit
-from saver._types import Floats
 
 
-def still(values: Floats) -> Floats:
+def still(values: Any) -> Any:
     """The same numbers, in one piece and read-only: compiled code is made anew for each kind of array."""
     view = np.ascontiguousarray(values).view()
     view.setflags(write=False)
@@ -52,3 +51,31 @@ def reached(indptr: Any, indices: Any, rows: Any, seen: Any) -> None:
     for p in rows:
         for e in range(indptr[p], indptr[p + 1]):
             seen[indices[e]] = True
+
+
+@jit
+def earned(
+    indptr: Any, indices: Any, data: Any, start: Any, choice: Any, slot: Any, by_node: bool, factors: Any,
+    gains: Any, mass: Any, arriving: Any, out: Any,
+) -> None:  # fmt: skip
+    """Write to out, [m], what a policy of one action a row earns of gains, [m, S * A].
+
+    Rows are the nodes slot[t, s], or the states; mass and arriving are room for [S].
+    """
+    A, S = gains.shape[1] // len(start), len(start)
+    out[:] = 0.0
+    mass[:] = start
+    for t in range(len(factors)):
+        arriving[:] = 0.0
+        alive = False
+        for s in range(S):
+            if mass[s] != 0.0:
+                alive = True
+                p = s * A + choice[slot[t, s] if by_node else s]
+                for i in range(len(out)):
+                    out[i] += factors[t] * mass[s] * gains[i, p]
+                for e in range(indptr[p], indptr[p + 1]):
+                    arriving[indices[e]] += data[e] * mass[s]
+        if not alive:
+            return
+        mass[:] = arriving

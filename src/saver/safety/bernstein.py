@@ -22,9 +22,11 @@ import numpy as np
 
 from saver._jit import jit
 from saver._types import Floats
+from saver.problem.history import BEFORE
 from saver.safety.noise import FASTEST, RATES, ROUNDS, SLOWEST
 
 CLOSE = 1e-12  # the log of the mixture at the root
+DOUBTED = 10.0  # trials after which what is believed of a trial counts half
 
 
 class Bernstein(NamedTuple):
@@ -43,6 +45,19 @@ class Bernstein(NamedTuple):
         x = math.sqrt(2.0 * math.log(1.0 / level) / episodes) * np.geomspace(SLOWEST, FASTEST, RATES)
         rates = x / (1.0 + x)
         return cls(rates, np.log1p(x) - rates, np.full(RATES, math.log(level / RATES)))
+
+
+@jit
+def guessed(n: float, total: float, believed: float) -> float:
+    """What the next trial will earn, after n that earned so much, all in [0, 1].
+
+    The average; or what is believed of this trial alone, which counts the more the more was seen. NaN where
+    nothing is.
+    """
+    average = (BEFORE + total) / (1.0 + n)
+    if math.isnan(believed):
+        return average
+    return min(max((n * believed + DOUBTED * average) / (n + DOUBTED), 0.0), 1.0)
 
 
 @jit

@@ -123,7 +123,9 @@ class Certified(Argument):
             return self.stage.least(play, lower)
         return max(self.floor_value(play), play.value(lower))
 
-    def freeze(self, book: CertifiedBook, play: Play, baseline: bool) -> Ticket:
+    def freeze(
+        self, book: CertifiedBook, play: Play, baseline: bool, believed: float | None = None
+    ) -> Ticket:
         """What is known of a trial before it runs."""
         if baseline or self.exact(play):
             return Ticket(baseline=True)

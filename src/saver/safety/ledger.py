@@ -152,8 +152,8 @@ class Ledger(ABC):
         """What the design should earn, after `done` designed and `baseline` episodes."""
         return self.required(book)
 
-    def freeze(self, book: Any, play: Play, baseline: bool) -> Ticket:
-        """The ticket of a trial about to be asked; changes nothing."""
+    def freeze(self, book: Any, play: Play, baseline: bool, believed: float | None = None) -> Ticket:
+        """The ticket of a trial about to be asked, believed to earn so much; changes nothing."""
         if baseline or self.exact(play):
             return Ticket(baseline=True)
         return Ticket(cost=self.at_risk(self.floor_value(play), self.value(book)))

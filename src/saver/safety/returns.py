@@ -7,8 +7,8 @@ enters. With span = z - a, the told designed trials are worth at least
   something in [a, z], whatever the noise is; (scale sum discount^t + span / 2)^2 for any dependence inside an
   episode (`next_state=True`);
 - sum X - span excess(Q), where observations are bounded: Q = sum (X - guess)^2 with X taken to [0, 1] and the
-  guess the mean of what was told of such trials when this one was asked (`bernstein`). What is hidden takes 1
-  from the sum and adds 1 to Q, because lambda (X - V) - psi (X - guess)^2 >= -lambda - psi.
+  guess made when the trial was asked (`bernstein.guessed`). What is hidden takes 1 from the sum and adds 1 to
+  Q, because lambda (X - V) - psi (X - guess)^2 >= -lambda - psi.
 
 Order of asking, trials that are out, lost or cancelled, the gate and a learned V0 are those of `Certified`
 and `Learned` for trials that go one way. A trial that was cut off is lost, and ran.
@@ -27,10 +27,10 @@ import numpy as np
 from saver._types import Floats
 from saver.problem.codec import portable
 from saver.problem.episode import Episode
-from saver.problem.history import BEFORE, Logged
+from saver.problem.history import Logged
 from saver.problem.moments import Moments
 from saver.problem.promise import Bounded
-from saver.safety.bernstein import Bernstein, excess
+from saver.safety.bernstein import Bernstein, excess, guessed
 from saver.safety.certified import Certified
 from saver.safety.entries import TOLD, CertifiedBook, CertifiedTicket, Line, SafeTally, Tally
 from saver.safety.learned import FEW, PART, Learned
@@ -133,22 +133,24 @@ class Returns(Certified):
         """The same: nothing is learned of single policies."""
         return self.least
 
-    def freeze(self, book: Any, play: Play, baseline: bool) -> ReturnsTicket:
+    def freeze(self, book: Any, play: Play, baseline: bool, believed: float | None = None) -> ReturnsTicket:
         """What is known of a trial before it runs."""
         if baseline or self.exact(play):
             return ReturnsTicket(baseline=True, guess=self.guess(book, True))
         cost = self.at_risk(self.least, self.value(book))
         proxy, longest, low = self.first
-        guess = self.guess(book, False)
+        guess = self.guess(book, False, believed)
         return ReturnsTicket(cost=cost, low=low, proxy=proxy, longest=longest, guess=guess)
 
-    def guess(self, book: CertifiedBook, baseline: bool) -> float:
-        """The average of what was told of such trials, in [0, 1]; 0 where none is needed."""
+    def guess(self, book: CertifiedBook, baseline: bool, believed: float | None = None) -> float:
+        """What a trial will earn, in [0, 1]; 0 where no guess is needed."""
         if not self.bounded or (baseline and not self.rail.learned):
             return 0.0
         tally = book.every or book.first
         total, n = (tally.safe.gained, tally.safe.count) if baseline else (tally.gained, tally.length)
-        return float((BEFORE + self.part(total, n)) / (1.0 + n))
+        return float(
+            guessed(n, self.part(total, n), math.nan if believed is None else self.part(believed, 1.0))
+        )
 
     def part(self, total: float, n: float) -> float:
         """What n trials have earned, each taken to [0, 1]."""

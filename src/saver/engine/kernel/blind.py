@@ -11,6 +11,7 @@ import numpy as np
 
 from saver._jit import inlined, inner, loop
 from saver._types import Bools, Floats, Ints
+from saver.collect.foresight import Foresight
 from saver.design.flows import Nodes
 from saver.engine.kernel.candidates import affordable, worths
 from saver.engine.kernel.entering import count_truth
@@ -38,6 +39,7 @@ from saver.engine.kernel.reaching import as_baseline, reach
 from saver.engine.kernel.returns import begin_returns, enter_returns, look_at_history, record_returns
 from saver.engine.kernel.sampling import act, choose, draw, take
 from saver.engine.kernel.streams import uniform
+from saver.problem.moving import earned
 
 DRAWN = 4  # a further column of `flags`: what is promised of a trial is decided by its draws, in truth
 
@@ -88,6 +90,23 @@ class Plays(NamedTuple):
     worth: Floats  # true, [kinds, guardrails]
 
 
+class Belief(NamedTuple):
+    """`Foresight` of the plan that is followed, and room; none where `start` is empty."""
+
+    indptr: Ints
+    indices: Ints
+    data: Floats
+    start: Floats
+    gains: Floats
+    room: Floats  # [2, S]
+    worths: Floats  # [m]
+
+    @classmethod
+    def of(cls, plan: Foresight) -> Belief:
+        """A plan's."""
+        return cls(*plan.model, plan.gains, np.zeros((2, len(plan.start))), np.zeros(len(plan.gains)))
+
+
 class Blind(NamedTuple):
     """One campaign. The names are those of `Run`."""
 
@@ -105,11 +124,18 @@ class Blind(NamedTuple):
     reach: Reach
     path: Ints
     draws: Floats
+    belief: Belief
     stop: Ints
 
-    def following(self, tracker: Tracker) -> Blind:
-        """The same campaign with another tracker."""
-        return self._replace(tracker=tracker)
+    def following(self, tracker: Tracker, belief: Foresight | None = None) -> Blind:
+        """The same campaign with another plan, whose model is given."""
+        return self._replace(tracker=tracker, belief=Belief.of(belief or nothing_believed()))
+
+
+def nothing_believed() -> Foresight:
+    """Of a plan that has no model."""
+    ints, floats = np.zeros(0, dtype=np.int64), np.zeros(0)
+    return Foresight(ints, ints, floats, floats, np.zeros((0, 0)))
 
 
 def new_blind(land: Land, rows: Floats, stop: Ints) -> Blind:
@@ -132,6 +158,7 @@ def new_blind(land: Land, rows: Floats, stop: Ints) -> Blind:
         reach=Reach.room(L, nodes, 0),
         path=np.zeros((L, 2), dtype=ints),
         draws=np.zeros(L),
+        belief=Belief.of(nothing_believed()),
         stop=stop,
     )
 
@@ -197,13 +224,16 @@ def stretch_blind(
     candidate = SAFE if past else candidate
     tracked, by_node = rules.tracked and candidate == DESIGN, now.by_node == 1
     same, stale = plays.flags[candidate, SAME] == 1, tracked
-    for i in range(0 if tracked else len(g.state)):
-        g.state[i].worth = plays.worth[candidate, i]
+    for i in range(len(g.state)):
+        g.state[i].believed = np.nan
+        if not tracked:
+            g.state[i].worth = plays.worth[candidate, i]
     k = 0 if past else now.done
     while k < until and run.stop[0] == 0:
         if stale:
             steps, _, _, _ = reach(land, run.tracker.choice, 0, by_node, plays, run.reach)
             worths(land.factor, run.reach, run.reach.visits, steps, g)
+            foresee(land, run.belief, run.tracker.choice, by_node, g)
             same = g.certified and as_baseline(land, run.tracker.choice, 0, by_node, plays)
         kind, credited = candidate, g.certified and same
         for i in range(len(g.state)):
@@ -231,6 +261,18 @@ def stretch_blind(
             if now.explored >= rules.explorations and not rules.explore_by_clock:
                 break
     return True
+
+
+@inlined
+def foresee(land: Any, belief: Any, choice: Any, by_node: bool, g: Any) -> None:
+    """`decide.foreseen`: what the plan believes that an episode will earn."""
+    if len(belief.start) > 0:
+        earned(
+            belief.indptr, belief.indices, belief.data, belief.start, choice, land.slot, by_node,
+            land.factor, belief.gains, belief.room[0], belief.room[1], belief.worths,
+        )  # fmt: skip
+        for i in range(len(g.state)):
+            g.state[i].believed = belief.worths[i]
 
 
 @inlined

@@ -82,6 +82,7 @@ KEPT = np.dtype(
             "worth", "value",  # of the candidate, and of what is played, truly
             "low", "centre", "spread",  # V(b; lower ends), V(b; m) and V(b; h^2)
             "total", "guess",  # of the episode: sum discount^t C, and sum discount^t m
+            "believed",  # what an episode that follows a plan will earn; NaN where nothing is
         )
     ]
 )  # fmt: skip

@@ -11,8 +11,7 @@ from saver.engine.kernel.candidates import nearest
 from saver.engine.kernel.entering import true_budget
 from saver.engine.kernel.guards import believed, cloud, credit_at, means_seen, required_at, value_of
 from saver.engine.kernel.rails import MEAN, NOISE, VALUE
-from saver.problem.history import BEFORE
-from saver.safety.bernstein import Bernstein, excess
+from saver.safety.bernstein import Bernstein, excess, guessed
 from saver.safety.boundaries import mixture
 
 
@@ -41,12 +40,11 @@ def part(c: Any, total: float, n: float) -> Any:
 
 
 @inlined
-def added(c: Any, earned: float, total: float, n: float) -> Any:
-    """What a trial adds to v, or to Q: there the guess is by those told before it."""
+def added(c: Any, earned: float, total: float, n: float, believed: float) -> Any:
+    """What a trial adds to v, or to Q: there it is compared with what was guessed before."""
     if c.bounded == 0:
         return c.first_proxy
-    guess = (BEFORE + part(c, total, n)) / (1.0 + n)
-    return (part(c, earned, 1.0) - guess) ** 2
+    return (part(c, earned, 1.0) - guessed(n, part(c, total, n), part(c, believed, 1.0))) ** 2
 
 
 @inner
@@ -55,7 +53,7 @@ def enter_returns(now: Any, g: Any, past: bool, credited: bool) -> None:
     for i in range(len(g.state)):
         c, s = g.fixed[i], g.state[i]
         if credited and c.learned == 1:
-            s.safe_proxy += added(c, s.total, s.safe_gained, s.count) if g.certified else 0.0
+            s.safe_proxy += added(c, s.total, s.safe_gained, s.count, np.nan) if g.certified else 0.0
             s.count += 1.0
             s.safe_gained += s.total
             if g.certified and not past:
@@ -63,7 +61,7 @@ def enter_returns(now: Any, g: Any, past: bool, credited: bool) -> None:
         elif not credited and not g.certified:
             s.bound += s.total
         elif not credited:
-            s.proxy += added(c, s.total, s.gained, s.length)
+            s.proxy += added(c, s.total, s.gained, s.length, s.believed)
             s.gained += s.total
             s.length += 1.0
             s.bound = max(s.bound + c.first_low, designed_worth(g, i))

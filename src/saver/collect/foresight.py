@@ -1,0 +1,64 @@
+"""What a plan believed of the world, so that what a trial will earn can be foreseen when it is asked.
+
+No promise rests on it: a certificate that compares what a trial earned with a guess holds for any guess that
+was made before, and is the tighter the better the guess (`safety/bernstein.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from saver._types import Floats
+from saver.collect.knowledge import Statistics
+from saver.problem.codec import portable
+from saver.problem.moving import earned, still
+from saver.safety.policies import Policy
+
+
+@portable("foresight")
+@dataclass(frozen=True, eq=False)
+class Foresight:
+    """A model of what was seen.
+
+    Attributes:
+        indptr, indices, data: where a pair leads, [S * A, S] by rows.
+        start: [S].
+        gains: what a pair earns of each guardrail, [m, S * A].
+    """
+
+    indptr: Any
+    indices: Any
+    data: Any
+    start: Any
+    gains: Any
+
+    @classmethod
+    def of(cls, statistics: Statistics) -> Foresight:
+        """Of a pair that was never seen the average of the others is believed."""
+        rows, counts = statistics.model.transitions, statistics.counts
+        means = statistics.problem.means(statistics.constraint_mean)
+        usual = (counts * means).sum(axis=(1, 2)) / max(counts.sum(), 1)
+        gains = np.where(counts > 0, means, usual[:, None, None])
+        indptr, indices = rows.indptr.astype(np.int64), rows.indices.astype(np.int64)
+        return cls(indptr, indices, rows.data, statistics.model.start, gains.reshape(len(means), -1))
+
+    def __post_init__(self) -> None:
+        for name in ("indptr", "indices", "data", "start", "gains"):
+            object.__setattr__(self, name, still(getattr(self, name)))
+
+    def worths(self, policy: Policy) -> Floats:
+        """What a policy of one action in each row is worth of each guardrail, [m]."""
+        mdp, found, room = policy.grid.mdp, np.zeros(len(self.gains)), np.zeros((2, len(self.start)))
+        choice = policy.rows if policy.chosen else np.argmax(policy.rows, axis=1)
+        factors = np.asarray(mdp.discount ** np.arange(mdp.horizon), dtype=np.float64)
+        earned(*self.model, choice.astype(np.int64), policy.grid.slot, policy.by_step, factors,
+               self.gains, room[0], room[1], found)  # fmt: skip
+        return found
+
+    @property
+    def model(self) -> tuple[Any, Any, Any, Any]:
+        """Where pairs lead, and the start."""
+        return self.indptr, self.indices, self.data, self.start
