@@ -8,6 +8,8 @@ import numpy as np
 
 from saver import Episode, Mdp, Problem, SubGaussian
 from saver.problem.codec import pack, unpack
+from saver.problem.history import Logged
+from saver.problem.moments import Moments
 from saver.safety import GATES, Stage, Terms
 from saver.safety.certified import Certified
 
@@ -25,10 +27,20 @@ class Kept:
         homes = (self.book, getattr(self.book, "first", None), self.ledger)
         return getattr(next(home for home in homes if hasattr(home, name)), name)
 
-    def ask(self, number, play):
+    def learn(self, episodes):
+        """Logged episodes of the baseline, all at once."""
+        problem, rail = self.ledger.problem, self.ledger.rail
+        mdp, shape = problem.mdp, (problem.mdp.states, problem.mdp.actions)
+        logged = Logged(Moments.empty(shape), np.zeros(shape))
+        ends = rail.promise.of_episode(1.0, sum(mdp.discount**t for t in range(mdp.horizon)))
+        for episode in episodes:
+            logged.add(rail, episode, mdp.discount, ends)
+        self.ledger.learn(self.book, logged)
+
+    def ask(self, number, play, believed=None):
         """`play` is None for the baseline."""
         self.plays[number] = play or self.safe
-        ticket = self.ledger.freeze(self.book, self.plays[number], play is None)
+        ticket = self.ledger.freeze(self.book, self.plays[number], play is None, believed)
         self.ledger.ask(self.book, number, ticket, self.plays[number])
 
     def tell(self, number, play, episode, complete=True):

@@ -13,6 +13,7 @@ from scipy.optimize import brentq
 from scipy.special import logsumexp
 
 from saver import Bounded
+from saver.safety.bernstein import LIKELY
 from saver.safety.boundaries import best_rho, mixture, mixture_two_sided, stitched
 from saver.safety.noise import FASTEST, RATES, SLOWEST
 
@@ -447,10 +448,7 @@ class SlowLearned(Slow):
 
     def replay(self):
         self.low, self.high, self.before = self.rail.low, self.rail.high, []
-        for n in range(len(self.history)):
-            rest, self.history = self.history, self.history[: n + 1]
-            self.look({})
-            self.history = rest
+        self.look({})
         return super().replay()
 
     def look(self, trials):
@@ -597,7 +595,7 @@ class SlowReturns(SlowLearned):
             joint, designed, value = (0.0, 0.8, 0.2) if self.bounded else (0.5, 0.4, 0.1)
             self.joint_level, self.value_level = joint * self.noise, value * self.noise
             self.noise, self.part = designed * self.noise, 0.5
-        self.few = max(10, episodes / 20)
+        self.few, self.believed = max(10, episodes / 20), {}
         self.story, self.sums, self._asked, self.history = [], {}, [], []
         for number, episode in enumerate(history):
             trial = Whole(-number, 0, 0.0, self._guess(self.history))
@@ -647,11 +645,17 @@ class SlowReturns(SlowLearned):
         told = [trial for trial in trials.values() if trial.status == TOLD and bool(trial.order) != alike]
         order = 0 if alike else max((trial.order for trial in trials.values()), default=0) + 1
         low, past = 0.0 if alike else self.bottom, self.history if alike else []
-        return Whole(number, order, low, self._guess([*past, *told]))
+        return Whole(
+            number, order, low, self._guess([*past, *told], None if alike else self.believed.get(number))
+        )
 
-    def _guess(self, told):
-        """The mean of these, taken to [0, 1], with 1/2 as one more."""
-        return (0.5 + sum(self._taken(trial) for trial in told)) / (1 + len(told))
+    def _guess(self, told, believed=None):
+        """The mean of these, taken to [0, 1], with 1/2 as one more; or mostly what is believed, by and by."""
+        mean = (0.5 + sum(self._taken(trial) for trial in told)) / (1 + len(told))
+        if believed is None:
+            return mean
+        own = (believed - self.bottom) / (self.top - self.bottom)
+        return min(1, max(0, (len(told) * own + 10 * mean) / (len(told) + 10)))
 
     def _taken(self, trial):
         return (trial.gained - self.bottom) / (self.top - self.bottom)
@@ -673,15 +677,18 @@ class SlowReturns(SlowLearned):
         u = mixture(v, best_rho(self.squares(1) * self.episodes / 2, self.noise), self.noise) if v else 0.0
         return gained - u - self._hides(hidden, rest=False)
 
-    def _luck(self, told, hidden, level, size):
+    def _luck(self, told, hidden, level, size, above=True):
         """What the sum of X may be above that of V, or below: the root of the mixture, by bisection."""
         x = np.geomspace(SLOWEST, FASTEST, RATES) * math.sqrt(-2 * math.log(level) / size)
         rates = x / (1 + x)
         psi = -np.log(1 - rates) - rates
-        S, Q = -hidden, sum((self._taken(t) - t.guess) ** 2 for t in told) + hidden
+        S, Q, cost = -hidden, hidden, psi * hidden
+        for t in told:
+            lean, square = t.guess if above else 1 - t.guess, (self._taken(t) - t.guess) ** 2
+            Q, cost = Q + square, cost + square * ((1 - lean) * rates**2 / 2 + lean * psi)
 
         def height(u):
-            return logsumexp(rates * (u + S) - psi * Q) - math.log(RATES) + math.log(level)
+            return logsumexp(rates * (u + S) - cost, b=LIKELY / LIKELY.sum()) + math.log(level)
 
         return (self.top - self.bottom) * brentq(height, 0.0, 1e3 + 50 * (Q - S), xtol=1e-13, rtol=1e-13)
 
@@ -689,8 +696,10 @@ class SlowReturns(SlowLearned):
         if not self.bounded:
             return super().means_seen(group)
         seen, gained, hidden = self.safe(group)
-        u = self._luck(seen, len(hidden), self.value_level / 2, self.few)
-        return gained - u, gained + u
+        ends = [
+            self._luck(seen, len(hidden), self.value_level / 2, self.few, above) for above in (True, False)
+        ]
+        return gained - ends[0], gained + ends[1]
 
 
 class Whole:

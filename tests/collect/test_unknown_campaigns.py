@@ -19,6 +19,7 @@ from saver import (
     diagnose,
     scenarios,
 )  # fmt: skip
+from saver.collect.foresight import Foresight
 from saver.collect.learning import HOPE, TRUSTED, hoped, shrunk
 from saver.errors import InvalidProblem
 
@@ -210,3 +211,37 @@ def test_diagnosis_of_a_simulated_world_counts_learning_its_moves():
     told = diagnose(GRID, 1000)
     assert told.ways["exact"].limit == pytest.approx(best.limit, rel=1e-3)
     assert any("transitions are unknown" in note for note in told.notes)
+
+
+def test_what_a_trial_will_earn_is_foreseen_in_the_model_of_its_plan():
+    """Its ticket holds what a walk through the model of the plan, step by step, says of its actions."""
+    campaign = Campaign(GRID.problem, "saver-opt", 200, seed=3)
+    play(campaign, GRID.world, 120)
+    again = Campaign.restore(GRID.problem, "saver-opt", campaign.state())
+    book = campaign._setup.guards[0].used
+    trial, same = campaign.ask(), again.ask()
+    seen, tally = campaign._state.plan.foresight, campaign._state.books[book].first
+    assert trial.kind == "design"
+    mass, worth = seen.start, 0.0
+    for t in range(GRID.problem.mdp.horizon):
+        arriving = np.zeros(len(mass))
+        for s in np.flatnonzero(mass):
+            pair = s * 4 + trial.act(t, int(s))
+            worth += mass[s] * seen.gains[0, pair]
+            for e in range(seen.indptr[pair], seen.indptr[pair + 1]):
+                arriving[seen.indices[e]] += mass[s] * seen.data[e]
+        mass = arriving
+    n, usual = tally.length, (0.5 + tally.gained / 3) / (1 + tally.length)
+    guess = campaign._state.books[book].lines[trial.number].ticket.guess
+    assert guess == pytest.approx((n * worth / 3 + 10 * usual) / (n + 10), rel=1e-12)
+    assert guess == again._state.books[book].lines[same.number].ticket.guess
+
+
+def test_a_pair_never_seen_is_foreseen_to_earn_the_average():
+    campaign = Campaign(CONTEXTS.problem, "saver-opt", 100, seed=1)
+    play(campaign, CONTEXTS.world, 4)
+    told = campaign.statistics()
+    found = Foresight.of(told).gains.reshape(3, 4)
+    usual = np.sum(told.counts * told.constraint_mean) / told.counts.sum()
+    assert np.all(found[told.counts == 0] == usual)
+    assert np.array_equal(found[told.counts > 0], told.constraint_mean[told.counts > 0])

@@ -119,8 +119,8 @@ def story(seed, make, promise, noisy=True, **options):
         logged = Trial(0, "baseline", stage.grid.policy(asked.baseline), rng.random(mdp.horizon))
         past = [run(logged, mdp, promise, mean, rng, noisy) for _ in range(int(rng.integers(0, 4)))]
         slowly = {"history": past}
-        for episode in past:
-            kept.ledger.learn(kept.book, episode)
+        if past:
+            kept.learn(past)
     slow = (SlowLearned if rail.learned else Slow)(asked, EPISODES, losses, order, **slowly)
     out, gains, state = {}, {}, {}
     patience, loss, number = rng.choice([0.2, 0.6]), rng.choice([0.0, 0.15, 0.5]), 0

@@ -31,10 +31,17 @@ def laws(rng, count):
         yield values, weights, float(rng.choice([0.0, 1.0, rng.random(), weights @ values]))
 
 
-def growth(values, weights, guess, rates, costs, side=1.0):
-    """E exp(lambda (X - V) - psi (X - g)^2) for every lambda; of V - X on the other side."""
-    mean = weights @ values
-    return np.exp(np.outer(rates, side * (values - mean)) - np.outer(costs, (values - guess) ** 2)) @ weights
+def growth(values, weights, guess, rule, side=1.0, least=1.0, lean=1.0):
+    """E exp(lambda (X - V) - cost (X - g)^2) for every lambda; of V - X on the other side.
+
+    The cost is (1 - g) lambda^2 / 2 + g psi, times `least` and `lean`.
+    """
+    mean, g = weights @ values, guess if side > 0 else 1 - guess
+    costs = least * (1 - g) * rule.rates**2 / 2 + lean * g * rule.costs
+    return (
+        np.exp(np.outer(rule.rates, side * (values - mean)) - np.outer(costs, (values - guess) ** 2))
+        @ weights
+    )
 
 
 @pytest.mark.parametrize("side", [1.0, -1.0])
@@ -42,16 +49,16 @@ def test_no_law_and_no_guess_lets_it_grow(side):
     rng = np.random.default_rng(0)
     for law in laws(rng, 3000):
         for rule in GRIDS:
-            assert growth(*law, rule.rates, rule.costs, side).max() <= 1 + 1e-12
+            assert growth(*law, rule, side).max() <= 1 + 1e-12
 
 
 def test_with_a_smaller_cost_it_would_grow():
-    """psi is the least for y = -1, and is at least lambda^2 / 2: neither can be had for less."""
+    """Neither lambda^2 / 2, where the guess is small, nor psi, where it is 1, can be had for less."""
     rng, grown, normal = np.random.default_rng(0), 0, 0
     for law in laws(rng, 3000):
         for rule in GRIDS:
-            grown += growth(*law, rule.rates, 0.9 * rule.costs).max() > 1 + 1e-9
-            normal += growth(*law, rule.rates, rule.rates**2 / 2).max() > 1 + 1e-9
+            grown += growth(*law, rule, lean=0.9).max() > 1 + 1e-9
+            normal += growth(*law, rule, least=0.9).max() > 1 + 1e-9
     assert grown > 10
     assert normal > 10
 
@@ -61,7 +68,7 @@ def test_what_a_hidden_trial_takes_off_at_most():
     X, V, g = np.meshgrid(grid, grid, grid)
     for rule in GRIDS:
         for rate, cost in zip(rule.rates, rule.costs, strict=True):
-            least = (rate * (X - V) - cost * (X - g) ** 2).min()
+            least = (rate * (X - V) - ((1 - g) * rate**2 / 2 + g * cost) * (X - g) ** 2).min()
             assert -rate - cost - 1e-12 <= least
             assert least == pytest.approx(-rate - cost)  # X = 0, V = 1, guess 1
 
@@ -90,16 +97,17 @@ def drifting(kind, rng, told):
 def test_coins_that_drift_and_are_shared(kind, late):
     """The guess knows what was told `late` trials ago; both sides, each at its level."""
     rng, rule = np.random.default_rng(1), Bernstein.of(LEVEL, N / 2)
-    Q, X, V = (np.zeros(STREAMS) for _ in range(3))
+    Q, R, X, V = (np.zeros(STREAMS) for _ in range(4))
     crossed, seen = np.zeros((2, STREAMS), dtype=bool), []
     for k in range(N):
         old = seen[: max(0, k - late)]
         guess = (0.5 + sum(old)) / (1 + len(old))
         v, x = drifting(kind, rng, (X, V, seen))
         seen.append(x)
-        X, V, Q = X + x, V + v, Q + (x - guess) ** 2
-        for side, apart in enumerate((X - V, V - X)):
-            exponents = np.outer(apart, rule.rates) - np.outer(Q, rule.costs)
+        X, V, Q, R = X + x, V + v, Q + (x - guess) ** 2, R + guess * (x - guess) ** 2
+        for side, (apart, tilt) in enumerate(((X - V, R), (V - X, Q - R))):
+            costs = np.outer(Q - tilt, rule.rates**2 / 2) + np.outer(tilt, rule.costs)
+            exponents = np.outer(apart, rule.rates) - costs
             crossed[side] |= logsumexp(exponents + rule.weights, axis=1) > 0
     assert crossed.mean(axis=1).max() <= ALLOWED
 

@@ -74,8 +74,8 @@ def story(seed, promise, learned):
     losses, order = str(rng.choice(["hostile", "hostile", "random"])), str(rng.choice(["any", "asked"]))
     past = [earned(rng, mdp, promise, asked.baseline, mean) for _ in range(int(rng.integers(0, 4)) * learned)]
     kept = Kept(asked, EPISODES, stage, LearnedReturns if learned else Returns, losses=losses, order=order)
-    for episode in past:
-        kept.ledger.learn(kept.book, episode)
+    if past:
+        kept.learn(past)
     slow = SlowReturns(asked, EPISODES, losses, order, past)
     out, number = {}, 0
     patience, loss = rng.choice([0.2, 0.6]), rng.choice([0.0, 0.15, 0.5])
@@ -85,7 +85,10 @@ def story(seed, promise, learned):
             kind = rng.choice(["baseline", "alike", "designed", "by step"])
             shape = (mdp.horizon,) * (kind == "by step") + (mdp.states, mdp.actions)
             out[number] = asked.baseline if kind in ("baseline", "alike") else rows(rng, *shape)
-            kept.ask(number, None if kind == "baseline" else stage.play(out[number]))
+            if rng.random() < 0.5:  # anything may be believed
+                slow.believed[number] = float(rng.normal(1.0, 2.0))
+            play = None if kind == "baseline" else stage.play(out[number])
+            kept.ask(number, play, slow.believed.get(number))
             slow.ask(number, out[number], baseline=kind == "baseline")
         elif out and rng.random() > patience:
             some = int(rng.choice(list(out)))

@@ -33,6 +33,7 @@ class Logged:
         gained: what they earned.
         noise, length: sums of discount^2t and of discount^t over their steps.
         squares: of what each earned less the average before, both taken to [0, 1].
+        tilt: the same times that average.
     """
 
     seen: Moments
@@ -42,6 +43,7 @@ class Logged:
     noise: float = 0.0
     length: float = 0.0
     squares: float = 0.0
+    tilt: float = 0.0
 
     def add(self, rail: Rail, episode: Episode, discount: float, ends: tuple[float, float]) -> None:
         """One episode more; `ends` are the least and the most that one can earn."""
@@ -49,7 +51,8 @@ class Logged:
         earned = float(np.sum(gammas * episode.constraints))
         low, span = ends[0], ends[1] - ends[0]
         guess = (BEFORE + (self.gained - low * self.count) / span) / (1 + self.count)
-        self.squares += ((earned - low) / span - guess) ** 2
+        square = ((earned - low) / span - guess) ** 2
+        self.squares, self.tilt = self.squares + square, self.tilt + guess * square
         self.count, self.gained = self.count + 1, self.gained + earned
         self.noise, self.length = self.noise + float(np.sum(gammas**2)), self.length + float(np.sum(gammas))
         np.add.at(self.realised, (episode.states, episode.actions), gammas)

@@ -1,16 +1,21 @@
 """Empirical Bernstein: how far a sum of variables in [0, 1] may be above the sum of their means.
 
 Let X be in [0, 1] with mean V given the past, g in [0, 1] a guess of it that is fixed before, 0 < lambda < 1
-and psi = -log(1 - lambda) - lambda. For y >= -1 (Fan, Grama and Liu 2015)
+and psi(lambda) = -log(1 - lambda) - lambda. For y >= -1 (Fan, Grama and Liu 2015)
 
-    exp(lambda y - psi y^2) <= 1 + lambda y.
+    exp(lambda y - psi(lambda) y^2) <= 1 + lambda y,
 
-With y = X - g >= -1 the mean of the right side is 1 + lambda (V - g) <= exp(lambda (V - g)), so
+and, of lambda g and y / g, exp(lambda y - psi(lambda g) / g^2 y^2) <= 1 + lambda y for y >= -g. As a series
 
-    E exp(lambda (X - V) - psi (X - g)^2) <= 1,
+    psi(lambda g) / g^2 = sum over k >= 2 of lambda^k g^(k-2) / k <= (1 - g) lambda^2 / 2 + g psi(lambda).
 
-and the product over trials is a supermartingale, as is its average over a fixed grid of lambda. With 1 - X
-and 1 - g the same holds of V - X. So the sum of X - V, or that of V - X, is at most excess(sum (X - g)^2).
+With y = X - g >= -g the mean of the right side is 1 + lambda (V - g) <= exp(lambda (V - g)), so
+
+    E exp(lambda (X - V) - ((1 - g) lambda^2 / 2 + g psi(lambda)) (X - g)^2) <= 1,
+
+and the product over trials is a supermartingale, as is its average over a fixed grid of lambda. So the sum of
+X - V is at most excess(Q, R), Q = sum (X - g)^2 and R = sum g (X - g)^2; with 1 - X and 1 - g, that of V - X
+at most excess(Q, Q - R).
 """
 
 from __future__ import annotations
@@ -26,6 +31,9 @@ from saver.problem.history import BEFORE
 from saver.safety.noise import FASTEST, RATES, ROUNDS, SLOWEST
 
 CLOSE = 1e-12  # the log of the mixture at the root
+LIKELY = np.array(
+    [1.0, 2.0, 3.0, 3.0, 2.0, 1.0]
+)  # weights of the rates: the ends are for worlds that are odd
 DOUBTED = 10.0  # trials after which what is believed of a trial counts half
 
 
@@ -44,7 +52,7 @@ class Bernstein(NamedTuple):
         """
         x = math.sqrt(2.0 * math.log(1.0 / level) / episodes) * np.geomspace(SLOWEST, FASTEST, RATES)
         rates = x / (1.0 + x)
-        return cls(rates, np.log1p(x) - rates, np.full(RATES, math.log(level / RATES)))
+        return cls(rates, np.log1p(x) - rates, np.log(level * LIKELY / np.sum(LIKELY)))
 
 
 @jit
@@ -61,20 +69,26 @@ def guessed(n: float, total: float, believed: float) -> float:
 
 
 @jit
-def excess(Q: float, rule: Any) -> float:
-    """The root in u of "average over lambda of exp(lambda u - psi Q) = 1 / level", from above.
+def cost(Q: float, R: float, rule: Any, i: int) -> Any:
+    """sum ((1 - g) lambda^2 / 2 + g psi) (X - g)^2 at the i-th rate."""
+    return rule.rates[i] ** 2 / 2.0 * (Q - R) + rule.costs[i] * R
+
+
+@jit
+def excess(Q: float, R: float, rule: Any) -> float:
+    """The root in u of "average over lambda of exp(lambda u - cost) = 1 / level", from above.
 
     The log of the average is convex and grows in u: from the right Newton's steps never pass the root.
     """
     u = np.inf
     for i in range(len(rule.rates)):
-        u = min(u, (rule.costs[i] * Q - rule.weights[i]) / rule.rates[i])
+        u = min(u, (cost(Q, R, rule, i) - rule.weights[i]) / rule.rates[i])
     for _ in range(ROUNDS):
         top, total, slope = -np.inf, 0.0, 0.0
         for i in range(len(rule.rates)):
-            top = max(top, rule.weights[i] + rule.rates[i] * u - rule.costs[i] * Q)
+            top = max(top, rule.weights[i] + rule.rates[i] * u - cost(Q, R, rule, i))
         for i in range(len(rule.rates)):
-            part = math.exp(rule.weights[i] + rule.rates[i] * u - rule.costs[i] * Q - top)
+            part = math.exp(rule.weights[i] + rule.rates[i] * u - cost(Q, R, rule, i) - top)
             total += part
             slope += part * rule.rates[i]
         height = top + math.log(total)

@@ -93,6 +93,7 @@ class Line:
     episode: Any = None  # what the box learns
     gained: float = 0.0  # sum discount^t C
     proxy: float = 0.0  # scale^2 sum discount^2t over the steps seen
+    tilt: float = 0.0  # of a return: see `bernstein`, R
     length: float = 0.0  # sum discount^t over them
     x: float = 0.0
     been: Any = None  # pairs, and discounted visits there
@@ -140,6 +141,7 @@ class SafeTally:
     Attributes:
         count: of those seen.
         gained, proxy, length: over their steps.
+        tilt: of returns: see `bernstein`, R.
         realised: discounted visits, [S, A].
         whole: those that are hidden.
         never: those that were cancelled.
@@ -149,6 +151,7 @@ class SafeTally:
     count: int = 0
     gained: float = 0.0
     proxy: float = 0.0
+    tilt: float = 0.0
     length: float = 0.0
     realised: Any = None
     whole: int = 0
@@ -168,6 +171,7 @@ class Tally:
         missed: visits of hidden trials whose way is known, by pair.
         most: visits that the other hidden trials can have made, by pair.
         gained, proxy, length: over the steps seen of designed trials.
+        tilt: of returns: see `bernstein`, R.
         expected, realised: discounted visits, for the paths; by pair, None where there is one.
         unseen: discounted visits after the cut of trials that go one way, or expected of the others, by pair.
         sum_x, sum_v: of X and its proxy, and `strays` of those that have no X.
@@ -186,6 +190,7 @@ class Tally:
     most: Any = None
     gained: float = 0.0
     proxy: float = 0.0
+    tilt: float = 0.0
     length: float = 0.0
     expected: Any = None
     realised: Any = None

@@ -6,9 +6,9 @@ enters. With span = z - a, the told designed trials are worth at least
 - sum X - u(sum v), where noise is sub-Gaussian: v = scale^2 sum discount^2t + span^2 / 4, because paths add
   something in [a, z], whatever the noise is; (scale sum discount^t + span / 2)^2 for any dependence inside an
   episode (`next_state=True`);
-- sum X - span excess(Q), where observations are bounded: Q = sum (X - guess)^2 with X taken to [0, 1] and the
+- sum X - span excess(Q, R), where observations are bounded: Q = sum (X - guess)^2 with X taken to [0, 1], the
   guess made when the trial was asked (`bernstein.guessed`). What is hidden takes 1 from the sum and adds 1 to
-  Q, because lambda (X - V) - psi (X - guess)^2 >= -lambda - psi.
+  Q and R, because lambda (X - V) - psi (X - guess)^2 >= -lambda - psi.
 
 Order of asking, trials that are out, lost or cancelled, the gate and a learned V0 are those of `Certified`
 and `Learned` for trials that go one way. A trial that was cut off is lost, and ran.
@@ -72,6 +72,7 @@ class WholeSums(Sums):
         elif line.status == TOLD:
             tally.gained += line.gained
             tally.proxy += line.proxy
+            tally.tilt += line.tilt
             tally.length += line.length
         elif self.hostile:
             self._hide(tally, line)
@@ -170,6 +171,7 @@ class Returns(Certified):
         line.gained, line.length = self.gained(episode), self.length
         x = self.part(line.gained, 1.0)
         line.proxy = (x - line.ticket.guess) ** 2 if self.bounded else self.unit_proxy
+        line.tilt = line.ticket.guess * line.proxy
         return np.zeros(0)
 
     def worth(self, tally: Tally, away: Sequence[Line], ends: Any) -> float:
@@ -177,22 +179,24 @@ class Returns(Certified):
         return self.seen_worth(tally, away)
 
     def seen_worth(self, tally: Tally, away: Sequence[Line] = ()) -> float:
-        """sum X - u(v), or sum X - span excess(Q), less what is hidden."""
+        """sum X - u(v), or sum X - span excess(Q, R), less what is hidden."""
         if not self.bounded:
             return super().seen_worth(tally, away)
         hides = self.hides(tally, away)[0]
-        return float(tally.gained - hides - self.luck(tally.proxy + hides / self.span))
+        hidden = hides / self.span
+        return float(tally.gained - hides - self.luck(tally.proxy + hidden, tally.tilt + hidden))
 
-    def luck(self, Q: float) -> float:
+    def luck(self, Q: float, R: float) -> float:
         """At most this much more than they are worth trials have earned."""
-        return float(self.span * excess(Q, self.rule))
+        return float(self.span * excess(Q, R, self.rule))
 
     def blur(self, book: Any, rate: float, v: float, length: float, n: float, baseline: int) -> float:
-        """What chance may hide after n designed trials; Q grows as it did, and at first as that of coins."""
+        """What chance may hide after n designed trials; Q, R grow as they did, and at first as of coins."""
         if not self.bounded:
             return super().blur(book, rate, v, length, n, baseline)
         tally, x = book.every or book.first, min(max(self.part(rate, 1.0), 0.0), 1.0)
-        return self.luck((tally.proxy + x * (1.0 - x)) / (tally.length + 1.0) * length)
+        coins, grows = x * (1.0 - x), length / (tally.length + 1.0)
+        return self.luck((tally.proxy + coins) * grows, (tally.tilt + x * coins) * grows)
 
 
 class LearnedReturns(Learned, Returns):
@@ -213,15 +217,16 @@ class LearnedReturns(Learned, Returns):
         """What logged episodes earned, and what they add to v or Q."""
         safe.count, safe.gained = safe.count + logged.count, safe.gained + logged.gained
         safe.proxy += logged.squares if self.bounded else self.unit_proxy * logged.count
+        safe.tilt += logged.tilt
         safe.length += self.length * logged.count
 
     def means_seen(self, safe: SafeTally) -> tuple[float, float]:
         """Between these is n0 V0, n0 the baseline episodes seen."""
         if not self.bounded:
             return super().means_seen(safe)
-        hidden = safe.whole + safe.never
-        slack = self.span * (hidden + float(excess(safe.proxy + hidden, self.safe_rule)))
-        return safe.gained - slack, safe.gained + slack
+        hidden, Q, R = safe.whole + safe.never, safe.proxy, safe.tilt
+        above, below = (hidden + excess(Q + hidden, part + hidden, self.safe_rule) for part in (R, Q - R))
+        return safe.gained - self.span * above, safe.gained + self.span * below
 
 
 class PluginReturns(Ledger):

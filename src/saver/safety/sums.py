@@ -50,6 +50,7 @@ class Sums:
         if line.status == TOLD and line.episode is not None:
             safe.count, safe.gained = safe.count + 1, safe.gained + line.gained
             safe.proxy, safe.length = safe.proxy + line.proxy, safe.length + line.length
+            safe.tilt += line.tilt
             if line.been is not None:
                 cells, been = line.been
                 safe.realised.ravel()[cells] += been

@@ -74,10 +74,10 @@ KEPT = np.dtype(
     [
         (name, "f8")
         for name in (
-            "gained", "proxy", "length", "bound", "sum_x", "sum_v",  # of designed trials
+            "gained", "proxy", "tilt", "length", "bound", "sum_x", "sum_v",  # of designed trials
             "last_proxy", "last_longest", "last_low",
-            "count", "safe_gained", "safe_proxy", "safe_length",  # of baseline trials, where V0 is learned
-            "value_low", "value_high",
+            "count", "safe_gained", "safe_proxy", "safe_tilt", "safe_length",  # of baseline trials,
+            "value_low", "value_high",  # where V0 is learned
             "earned", "worst",  # truly
             "worth", "value",  # of the candidate, and of what is played, truly
             "low", "centre", "spread",  # V(b; lower ends), V(b; m) and V(b; h^2)

@@ -27,10 +27,10 @@ def begin_returns(g: Any) -> None:
 
 
 @inner
-def luck(g: Any, i: int, which: int, Q: float) -> Any:
+def luck(g: Any, i: int, which: int, Q: float, R: float) -> Any:
     """`Returns.luck`, by the rule of designed trials or that of V0."""
     rates = g.rates[which, i]
-    return g.fixed[i].span * excess(Q, Bernstein(rates[0], rates[1], rates[2]))
+    return g.fixed[i].span * excess(Q, R, Bernstein(rates[0], rates[1], rates[2]))
 
 
 @inlined
@@ -41,10 +41,12 @@ def part(c: Any, total: float, n: float) -> Any:
 
 @inlined
 def added(c: Any, earned: float, total: float, n: float, believed: float) -> Any:
-    """What a trial adds to v, or to Q: there it is compared with what was guessed before."""
+    """What a trial adds to v, or to Q and R: there it is compared with what was guessed before."""
     if c.bounded == 0:
-        return c.first_proxy
-    return (part(c, earned, 1.0) - guessed(n, part(c, total, n), part(c, believed, 1.0))) ** 2
+        return c.first_proxy, 0.0
+    guess = guessed(n, part(c, total, n), part(c, believed, 1.0))
+    Q = (part(c, earned, 1.0) - guess) ** 2
+    return Q, guess * Q
 
 
 @inner
@@ -53,7 +55,10 @@ def enter_returns(now: Any, g: Any, past: bool, credited: bool) -> None:
     for i in range(len(g.state)):
         c, s = g.fixed[i], g.state[i]
         if credited and c.learned == 1:
-            s.safe_proxy += added(c, s.total, s.safe_gained, s.count, np.nan) if g.certified else 0.0
+            if g.certified:
+                Q, R = added(c, s.total, s.safe_gained, s.count, np.nan)
+                s.safe_proxy += Q
+                s.safe_tilt += R
             s.count += 1.0
             s.safe_gained += s.total
             if g.certified and not past:
@@ -61,7 +66,9 @@ def enter_returns(now: Any, g: Any, past: bool, credited: bool) -> None:
         elif not credited and not g.certified:
             s.bound += s.total
         elif not credited:
-            s.proxy += added(c, s.total, s.gained, s.length, s.believed)
+            Q, R = added(c, s.total, s.gained, s.length, s.believed)
+            s.proxy += Q
+            s.tilt += R
             s.gained += s.total
             s.length += 1.0
             s.bound = max(s.bound + c.first_low, designed_worth(g, i))
@@ -83,7 +90,7 @@ def designed_worth(g: Any, i: int) -> Any:
     """`Returns.seen_worth`: at least this much are designed trials worth."""
     c, s = g.fixed[i], g.state[i]
     if c.bounded == 1:
-        return s.gained - luck(g, i, NOISE, s.proxy)
+        return s.gained - luck(g, i, NOISE, s.proxy, s.tilt)
     return s.gained - mixture(s.proxy, c.noise_rho, c.noise_level) if s.proxy > 0.0 else s.gained
 
 
@@ -92,8 +99,8 @@ def look_at_value(g: Any, i: int) -> None:
     """`Learned.look_at_value`, where V0 is the mean of what was seen."""
     s = g.state[i]
     if g.fixed[i].bounded == 1:
-        slack = luck(g, i, VALUE, s.safe_proxy)
-        below, above = s.safe_gained - slack, s.safe_gained + slack
+        below = s.safe_gained - luck(g, i, VALUE, s.safe_proxy, s.safe_tilt)
+        above = s.safe_gained + luck(g, i, VALUE, s.safe_proxy, s.safe_proxy - s.safe_tilt)
     else:
         below, above = means_seen(g, i)
     s.value_low = max(s.value_low, below / s.count)
@@ -111,7 +118,8 @@ def pace_of_returns(g: Any, now: Any, i: int, remaining: int) -> Any:
     v = s.proxy + remaining * c.first_proxy
     if c.bounded == 1:
         x = min(max(part(c, rate, 1.0), 0.0), 1.0)
-        hidden = luck(g, i, NOISE, (s.proxy + x * (1.0 - x)) / (s.length + 1.0) * length)
+        coins, grows = x * (1.0 - x), length / (s.length + 1.0)
+        hidden = luck(g, i, NOISE, (s.proxy + coins) * grows, (s.tilt + x * coins) * grows)
     else:
         hidden = mixture(v, c.noise_rho, c.noise_level) if v > 0.0 else 0.0
     if c.learned == 1:
