@@ -265,7 +265,6 @@ SHORT = ([0, 2], [1, 0], [1.0, 2.0])
         (PATH, {"final_state": END}, {(1, 2): 1, (4, 1): 1}, (2,)),
         (SHORT, {}, {(1, 2): 1}, (4,)),
         (SHORT, {"final_state": END}, {(1, 2): 1}, (4,)),
-        (SHORT, {"final_state": 1}, {(1, 2): 1}, (4,)),  # it ended there
         (SHORT, {"complete": False}, {(1, 2): 1}, ()),
         (SHORT, {"complete": False, "final_state": 1}, {(1, 2): 1, (4, 1): 1}, ()),
     ],
@@ -279,6 +278,11 @@ def test_what_an_episode_tells_of_moves(columns, options, moves, ends):
     rewards = dict(zip([1, 4, 2], columns[2], strict=False))  # of each pair
     told = {**{key: rewards[key[0]] for key in moves}, **{(pair, END): rewards[pair] for pair in ends}}
     assert dict(found.paid) == told
+
+
+def test_an_episode_that_went_on_is_not_complete():
+    with pytest.raises(InvalidData, match=r"final_state is 1 after 2 of 3 steps; tell saver\.END if"):
+        sums_of((SHORT, {"final_state": 1}))
 
 
 @pytest.mark.parametrize("options", [{"final_state": END}, {}])
@@ -438,7 +442,8 @@ def some_episodes(draw):
         size = draw(st.integers(1, 3))
         columns = [draw(st.lists(st.integers(0, top), min_size=size, max_size=size)) for top in (2, 1)]
         rewards = draw(st.lists(st.integers(-4, 4), min_size=size, max_size=size))
-        found.append(Episode(*columns, rewards, final_state=draw(st.sampled_from([None, END, 0, 1, 2]))))
+        ends = [None, END] if size < 3 else [None, END, 0, 1, 2]
+        found.append(Episode(*columns, rewards, final_state=draw(st.sampled_from(ends))))
     return found, draw(st.permutations(found))
 
 

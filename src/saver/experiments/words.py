@@ -39,6 +39,7 @@ COLLECTED = {
     ),
     "saver-opt": "`saver-opt` plans the exact safe design from what it has seen, behind the certificate.",
     "exact-oracle": "`exact-oracle` knows everything and plays the exact safe design behind the certificate.",
+    "model-oracle": "`model-oracle` knows the model too, and plans as `saver-opt` does.",
     "oracle": "`oracle` knows the variances and plays the paper's design without any guard.",
     "revar": "`revar` learns and plays the paper's design without any guard.",
     "on-policy": "`on-policy` plays the target without any guard.",

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from saver._types import Floats
 from saver.errors import InvalidPolicy, InvalidProblem, SaverError
+from saver.problem.moving import lawful, still
 
 SUM_TOLERANCE = 1e-8  # of a probability row, times its length
 LARGEST_TOLERANCE = 1e-4
@@ -194,6 +195,8 @@ def policy(mdp: Any, value: ArrayLike, name: str = "policy", known: bool = True)
             f"{name} has shape {result.shape}; it must be {shape}, or {(mdp.horizon, *shape)} "
             "where it depends on the step"
         )
+    if lawful(still(result.reshape(-1, mdp.actions)), still(mdp.available), EXACT):
+        return result
     distribution(name, result, InvalidPolicy)
     bad = places((result > 0) & ~mdp.available)
     if len(bad):

@@ -17,6 +17,22 @@ def still(values: Any) -> Any:
 
 
 @jit
+def lawful(rows: Any, available: Any, exact: float) -> bool:
+    """Whether [S, A], or [steps, S, A] as [steps * S, A], holds distributions over the available actions."""
+    S = len(available)
+    for i in range(len(rows)):
+        total = 0.0
+        for a in range(rows.shape[1]):
+            x = rows[i, a]
+            if not x >= 0.0 or (x > 0.0 and not available[i % S, a]):
+                return False
+            total += x
+        if not abs(total - 1.0) <= exact:
+            return False
+    return True
+
+
+@jit
 def follow(
     indptr: Any, indices: Any, data: Any, start: Any, policy: Any, factors: Any, x: Any, c: Any
 ) -> None:
