@@ -34,6 +34,7 @@ test: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/python tests/warm.py
 	$(BIN)/pytest -n 2 --dist worksteal
 
 docs: $(READY)

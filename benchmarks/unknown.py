@@ -4,7 +4,8 @@
 must be earned, and Var[V_0] is added where the start is learned. `saver-opt` and `safe-on-policy` are over
 it, with their standard errors; `opt / safe` is the one over the other. `accounted` is the mean of what each
 campaign of `saver-opt` believes of its variance, K stderr^2, over the limit: it needs fewer runs, and on
-random models its mean is that of the simulated error (unknown-formula). `baseline` are shares of baseline
+random models its mean is that of the simulated error (unknown-formula); `both` is the same of `saver-opt`
+over that of `safe-on-policy`. `baseline` are shares of baseline
 episodes of `saver-opt`; `known` is the limit with known transitions over this one: what not knowing costs in
 the long run. Scenarios but the first two are those of the catalogue with transitions and start forgotten.
 """
@@ -62,13 +63,13 @@ def row(scenario: Scenario, episodes: int, runs: int) -> list[object]:
         mse, error = one.mse()
         ratios.append((episodes * mse[-1] / limit, episodes * error[-1] / limit))
     (opt, opt_error), (safe, safe_error) = ratios
-    accounted = episodes * float(np.mean(found["saver-opt"].stderr[:, -1] ** 2))
+    accounted, other = (episodes * float(np.mean(one.stderr[:, -1] ** 2)) for one in found.values())
     error = opt / safe * math.hypot(opt_error / opt, safe_error / safe)
     print(scenario.name, episodes, opt, opt_error, opt / safe, file=sys.stderr, flush=True)
     return [
         scenario.name, f"{episodes:,}", runs, limit, f"{opt:.3f} ± {opt_error:.3f}",
         accounted / limit, f"{safe:.3f} ± {safe_error:.3f}", f"{opt / safe:.3f} ± {error:.3f}",
-        f"{found['saver-opt'].baseline_share[:, -1].mean():.1%}", known / limit,
+        accounted / other, f"{found['saver-opt'].baseline_share[:, -1].mean():.1%}", known / limit,
     ]  # fmt: skip
 
 
@@ -94,7 +95,7 @@ def table(long: int = 600, short: int = 300) -> Table:
     others = [forget(make()) for make in FORGOTTEN.values()]
     rows += [row(scenario, K, short) for scenario in (*ours, *others) for K in SHORT]
     columns = ("scenario", "episodes", "runs", "limit", "saver-opt", "accounted", "safe-on-policy",
-               "opt / safe", "baseline", "known")  # fmt: skip
+               "opt / safe", "both", "baseline", "known")  # fmt: skip
     return Table("unknown", __doc__ or "", columns, rows, more=(slack(40),))
 
 
