@@ -1,0 +1,1 @@
+"""From elsewhere and back: Gymnasium's environments."""
