@@ -46,7 +46,7 @@ def play(env: Any, trial: Trial, *, guardrails: Guardrails = None, seed: int | N
     check_guardrails(guardrails)
     checks.kind("trial", trial, Trial)
     if not isinstance(env, gymnasium().Env):
-        raise InvalidProblem(f"env is {type(env).__name__}; it must be a gymnasium.Env")
+        raise InvalidProblem(f"env is {env!r}; it must be a gymnasium.Env: gymnasium.make(...)")
     table = Table(env.observation_space, env.action_space)
     table.fits(trial, steps_of(env))
     record = Record(table, trial, env.reset(seed=seed)[0], guardrails)

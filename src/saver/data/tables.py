@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from saver._types import Floats
-from saver.data.extra import gymnasium
+from saver.data.extra import opened
 from saver.data.spaces import Numbering
 from saver.data.watching import REWARD, Guardrails, Step, check_guardrails, observed
 from saver.errors import InvalidProblem
@@ -32,8 +31,8 @@ def from_gymnasium(env: Any, *, horizon: int | None = None, discount: float = 1.
         discount: in (0, 1].
         start: a distribution over the states, or one; `env.unwrapped.initial_state_distrib` if it has that.
     """
-    with _made(env) as opened:
-        return _model(opened, horizon, discount, start)[1]
+    with opened(env) as found:
+        return _model(found, horizon, discount, start)[1]
 
 
 def world_from_gymnasium(
@@ -51,8 +50,8 @@ def world_from_gymnasium(
     empty `info`.
     """
     check_guardrails(guardrails)
-    with _made(env) as opened:
-        table, mdp = _model(opened, horizon, discount, start)
+    with opened(env) as found:
+        table, mdp = _model(found, horizon, discount, start)
     steps = [
         Step(int(s), int(a), float(reward), int(to), bool(done), {})
         for s, a, to, _, reward, done in table.rows
@@ -75,13 +74,13 @@ def unknown_from_gymnasium(
     States are the elements of the observation space, actions those of the action space; where an element is
     no number from 0, its name is what Python writes: "(13, 10, 0)" in Blackjack.
     """
-    with _made(env) as opened:
-        states = Numbering(opened.observation_space, "observation")
-        actions = Numbering(opened.action_space, "action")
+    with opened(env) as found:
+        states = Numbering(found.observation_space, "observation")
+        actions = Numbering(found.action_space, "action")
         return Unknown(
             states.count,
             actions.count,
-            _horizon(opened, horizon),
+            _horizon(found, horizon),
             discount=discount,
             start=start,
             state_names=states.names,
@@ -110,20 +109,6 @@ class TableOutcome:
         else:
             row = rows[0]
         return self.rewards[row], self.seen[row]
-
-
-@contextmanager
-def _made(env: Any) -> Iterator[Any]:
-    """An environment as it is, or one that is made by its id and closed again."""
-    made = gymnasium()
-    opened = made.make(env) if isinstance(env, str) else env
-    if not isinstance(opened, made.Env):
-        raise InvalidProblem(f"env is {env!r}; it must be a gymnasium.Env, or the id of one")
-    try:
-        yield opened
-    finally:
-        if isinstance(env, str):
-            opened.close()
 
 
 def _model(env: Any, horizon: int | None, discount: float, start: Any) -> tuple[GymTable, Mdp]:

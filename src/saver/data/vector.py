@@ -8,10 +8,9 @@ import numpy as np
 
 from saver.collect import Campaign, Trial
 from saver.data.copies import Copies, Single
-from saver.data.extra import gymnasium
+from saver.data.extra import gymnasium, opened
 from saver.data.playing import Record, Table
 from saver.data.watching import Guardrails, check_guardrails
-from saver.errors import InvalidProblem
 from saver.problem import checks
 from saver.problem.bellman import by_step
 
@@ -28,12 +27,12 @@ def play_many(
 
     A `gymnasium.vector` environment keeps as many trials out as it has copies, whatever its autoreset mode;
     a trial is told when it ends, and another is asked for. What the environment cuts off is told as that.
-    When no more are to be asked, the copies that have ended go on with the baseline until the last trial
-    has: those steps are told to nobody. If something fails on the way, what was out is in
+    When no more are to be asked, the copies that have ended go on with the baseline's likeliest actions until
+    the last trial has: those steps are told to nobody. If something fails on the way, what was out is in
     `campaign.outstanding`.
 
     Args:
-        env: an environment, or a vector of them.
+        env: an environment, the id of one, or a vector of them.
         campaign: who asks.
         guardrails: as in `play`.
         episodes: the most to ask for.
@@ -43,15 +42,9 @@ def play_many(
     checks.kind("campaign", campaign, Campaign)
     if episodes is not None:
         checks.whole("episodes", episodes, 0)
-    made = gymnasium()
-    if isinstance(env, made.vector.VectorEnv):
-        copies: Any = Copies(env)
-    elif isinstance(env, made.Env):
-        copies = Single(env)
-    else:
-        raise InvalidProblem(f"env is {type(env).__name__}; it must be a gymnasium.Env or a vector of them")
-    desk = Desk(campaign, copies, guardrails, episodes)
-    return desk.run(seed)
+    with opened(env, vector=True) as found:
+        several = isinstance(found, gymnasium("vector").VectorEnv)
+        return Desk(campaign, Copies(found) if several else Single(found), guardrails, episodes).run(seed)
 
 
 class Desk:
