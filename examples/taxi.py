@@ -6,9 +6,10 @@ watch = {"illegal": lambda state, action, reward, to, done, info: float(reward =
 world = saver.data.world_from_gymnasium("Taxi-v4", watch, horizon=25)
 best = saver.problem.minimising(world.mdp, -world.reward.mean)[0]  # by value iteration
 target, baseline = (share * best + (1 - share) * world.mdp.uniform for share in (0.9, 0.8))
-illegal = saver.Guardrail("illegal", saver.Bounded(0, 1), alpha=0.2, cost=True)
+# a stop is illegal or not by its place alone: there is no noise
+illegal = saver.Guardrail("illegal", saver.SubGaussian(0.0, floor=0, ceiling=1), alpha=0.2, cost=True)
 problem = saver.Problem(world.mdp, target, baseline, guardrails=[illegal], reward=saver.Bounded(-10, 20))
-campaign = saver.Campaign(problem, "saver-opt", episodes=600, seed=1)
+campaign = saver.Campaign(problem, "safe-on-policy", episodes=600, seed=1)
 saver.data.play_many("Taxi-v4", campaign, guardrails=watch, seed=2)
 (low, high), budget = campaign.estimate().interval, campaign.budget
 print(f"the driver earns {low:.2f} to {high:.2f}; the truth is {world.value(target):.2f}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from typing import Any
 
@@ -39,7 +39,8 @@ class Single:
 class Copies:
     """A vector of environments whose copies can each be started anew, in every autoreset mode."""
 
-    def __init__(self, envs: Any) -> None:
+    def __init__(self, envs: Any, names: Iterable[str] = ()) -> None:
+        self.names = tuple(names)  # entries of info that must come as they are
         self.envs, self.count, self.longest = envs, envs.num_envs, steps_of(envs)
         self.observation_space, self.action_space = envs.single_observation_space, envs.single_action_space
         modes, given = gymnasium("vector").AutoresetMode, envs.metadata.get("autoreset_mode")
@@ -58,6 +59,7 @@ class Copies:
         """One step of each, as an environment alone would give it; None where it was a reset."""
         batch, rewards, ended, stopped, infos = self.envs.step(self._batch(actions))
         self.seen, self.done = self._each(batch), ended | stopped
+        check_floats(infos, self.names)
         found: list[Any] = []
         for i in range(self.count):
             observation, info = self.seen[i], info_of(infos, i)
@@ -100,3 +102,20 @@ def info_of(infos: Mapping[str, Any], i: int) -> dict[str, Any]:
         if has is not None and has[i]:
             found[key] = info_of(value, i) if isinstance(value, dict) else value[i]
     return found
+
+
+def check_floats(infos: Mapping[str, Any], names: Iterable[str]) -> None:
+    """Refuse numbers that may have been cut: a vector gives all copies the type that the first one has."""
+    for part in (infos, infos.get("final_info", {})):
+        for name in names:
+            found = part.get(name)
+            for key, column in found.items() if isinstance(found, dict) else [("", found)]:
+                if not isinstance(column, np.ndarray) or key.startswith("_"):
+                    continue
+                if column.dtype.kind in "iub":
+                    place = f"info[{name!r}]" + (f"[{key!r}]" if key else "")
+                    raise InvalidData(
+                        f"{place} is {column.dtype} in this vector, where the first copy decides the type "
+                        "and fractions of the others are lost; make it a float in every reset and step, or guard "
+                        "by a function of state, action and reward"
+                    )

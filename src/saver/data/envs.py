@@ -68,7 +68,8 @@ class ScenarioEnv(made.Env):  # type: ignore[misc]
         if terminated or truncated:
             self._step = -1
         names = [rail.name for rail in self.scenario.problem.rails]
-        told = {"constraints": dict(seen) if isinstance(seen, Mapping) else {names[0]: seen}}
+        by_name = seen.items() if isinstance(seen, Mapping) else [(names[0], seen)]
+        told = {"constraints": {name: float(value) for name, value in by_name}}
         return (
             self._state,
             float(reward),

@@ -10,7 +10,7 @@ from saver.collect import Campaign, Trial
 from saver.data.copies import Copies, Single
 from saver.data.extra import gymnasium, opened
 from saver.data.playing import Record, Table
-from saver.data.watching import Guardrails, check_guardrails
+from saver.data.watching import Guardrails, check_guardrails, names_in
 from saver.problem import checks
 from saver.problem.bellman import by_step
 
@@ -44,7 +44,8 @@ def play_many(
         checks.whole("episodes", episodes, 0)
     with opened(env, vector=True) as found:
         several = isinstance(found, gymnasium("vector").VectorEnv)
-        return Desk(campaign, Copies(found) if several else Single(found), guardrails, episodes).run(seed)
+        copies = Copies(found, names_in(guardrails)) if several else Single(found)
+        return Desk(campaign, copies, guardrails, episodes).run(seed)
 
 
 class Desk:

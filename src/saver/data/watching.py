@@ -38,6 +38,14 @@ def check_guardrails(given: Any) -> None:
             )
 
 
+def names_in(guardrails: Guardrails) -> tuple[str, ...]:
+    """The entries of `info` that are read."""
+    if guardrails is None:
+        return (CONSTRAINTS,)
+    read = guardrails.values() if isinstance(guardrails, Mapping) else [guardrails]
+    return tuple(one for one in read if isinstance(one, str))
+
+
 def observed(guardrails: Guardrails, step: Step) -> Any:
     """What a step shows of the guardrails: a number, {name: number}, or None where nothing is guarded."""
     if isinstance(guardrails, Mapping):
