@@ -116,6 +116,6 @@ def check_floats(infos: Mapping[str, Any], names: Iterable[str]) -> None:
                     place = f"info[{name!r}]" + (f"[{key!r}]" if key else "")
                     raise InvalidData(
                         f"{place} is {column.dtype} in this vector, where the first copy decides the type "
-                        "and fractions of the others are lost; make it a float in every reset and step, or guard "
-                        "by a function of state, action and reward"
+                        "and fractions of the others are lost; make it a float in every reset and step, or "
+                        "guard by a function of state, action and reward"
                     )
