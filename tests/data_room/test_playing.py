@@ -176,6 +176,15 @@ def test_a_vector_plays_every_trial_once_as_one_environment_would(make, mode):
     assert min(seen.values()) >= 4  # none of the copies stood still
 
 
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
+@pytest.mark.parametrize("copies", [1, 3])
+def test_copies_that_all_end_at_once_go_on(copies, mode):
+    campaign = walk(5, episodes=20)
+    envs = SyncVectorEnv([lambda: Walk(ends=3)] * copies, autoreset_mode=mode)
+    assert saver.data.play_many(envs, campaign, guardrails={"kept": "cost"}) == 20
+    assert all(event.episode.rewards.tolist() == [10.0, 20.0, 30.0] for event in told(campaign))
+
+
 def test_a_vector_that_keeps_no_memory_between_workers():
     campaign = walk(4, losses="random", episodes=12)
     envs = AsyncVectorEnv([lambda: Walk(ends=2), Walk], shared_memory=False)

@@ -68,7 +68,7 @@ class Desk:
             for i, observation in enumerate(seen):
                 if self.records[i] is None and observation is not None and self._more():
                     self.records[i] = self._ask(observation)
-            if not any(self.records):
+            if not any(self.records) and not self._more():
                 return self.told
             seen = self._turn(seen)
 
