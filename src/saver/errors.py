@@ -33,7 +33,13 @@ class Infeasible(SaverError, ValueError):
 
 def no_such(kind: str, name: Any, known: Iterable[str]) -> InvalidProblem:
     """The error for a name that is not known, with the nearest one."""
+    return InvalidProblem(f"no {kind} {name!r}; {nearest(name, known)}")
+
+
+def nearest(name: Any, known: Iterable[str], most: int = 50) -> str:
+    """The name that may have been meant, and what is known."""
     names = list(known)
     near = difflib.get_close_matches(str(name), names, 1)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    return InvalidProblem(f"no {kind} {name!r}; {hint}known: {', '.join(names)}")
+    rest = f" and {len(names) - most} others" if len(names) > most else ""
+    return f"{hint}known: {', '.join(names[:most])}{rest}"

@@ -253,3 +253,16 @@ def test_a_narrow_screen_shows_tables_as_rows_of_name_and_value(made):
 def test_a_folder_is_drawn_again_with_the_same_words(made):
     results = Results(Folder.find(made[0].folder))
     assert [name for name, _ in pictures.pictures(results)] == list(made[1])
+
+
+def test_bars_of_pairs_bear_their_names(tmp_path):
+    from saver.figures import designs
+
+    table = np.array([[0.5, 0.5], [0.25, 0.75]])
+    with figure(1, 2, 3.0, 2.0) as (_, axes):
+        designs._bars(axes[0, 0], table, 1.0, ["home, old", "home, new", "list, old", "list, new"])
+        designs._bars(axes[0, 1], table, 1.0, None)
+        said = [[mark.get_text() for mark in axes[0, i].get_xticklabels()] for i in (0, 1)]
+    assert said == [["home, old", "home, new", "list, old", "list, new"], ["0,0", "0,1", "1,0", "1,1"]]
+    names = ["home, old", "home, new", "list, old", "list, new"]
+    assert designs.picture_designs({"target": table}, "shop", tmp_path / "a.png", names).stat().st_size > 0

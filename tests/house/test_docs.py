@@ -112,15 +112,36 @@ PRINTED = {
     r".*saver-opt  +(?P<best>[.\d]+) \+- (?P<error>[.\d]+)",
     "from_logs.py": r"(?s)0% of the target covered, certified budget 0\.0.*stderr (?P<without>[.\d]+)\n"
     r".*40% of the target covered, certified budget 0\.0.*stderr (?P<logs>[.\d]+)\n",
+    "frozen_lake.py": r"in (?P<low>[-.\d]+) to (?P<high>[-.\d]+) of the walks; .* is (?P<truth>[-.\d]+)\n"
+    r"certified budget (?P<budget>[-.\d]+), (?P<baseline>\d+) of 500 baseline",
+    "taxi.py": r"earns (?P<low>[-.\d]+) to (?P<high>[-.\d]+); the truth is (?P<truth>[-.\d]+)\n"
+    r"certified budget (?P<budget>[-.\d]+), (?P<baseline>\d+) of 600 baseline",
+    "cliff_walking.py": r"worth (?P<low>[-.\d]+) to (?P<high>[-.\d]+); the truth is (?P<truth>[-.\d]+)\n"
+    r"certified budget (?P<budget>[-.\d]+), (?P<baseline>\d+) of 500 baseline",
+    "blackjack.py": r"worth (?P<low>[-.\d]+) to (?P<high>[-.\d]+)\n"
+    r"certified budget (?P<budget>[-.\d]+), (?P<baseline>\d+) of 3000 baseline",
     "own_model.py": r"(?s)affordable: .*predicted .*, exact: (?P<predicted>[.\d]+)\n"
     r".*safe-on-policy: (?P<target>[.\d]+),.*saver-opt: (?P<best>[.\d]+),",
 }
+
+
+def kept(n, truth, width, baseline):
+    """The truth is in a useful interval, the budget is kept, and more than the baseline was played."""
+    inside = n["low"] < truth < n["high"] < n["low"] + width
+    return inside and n["budget"] >= 0 and n["baseline"] < baseline
+
+
 CHECKS = {
     "ask_tell.py": lambda n: (
         n["budget"] >= 0 and n["low"] < 3.9 + 0.4 * 3.9 < n["high"] and n["baseline"] < 500
     ),
     "compare_collectors.py": lambda n: n["limit"] == 2.678 and n["limit"] < n["best"] < n["saver"] / 1.5,
     "from_logs.py": lambda n: n["logs"] < n["without"],
+    # truths of value iteration; that of blackjack by 20,000 games, with a standard error of .007
+    "frozen_lake.py": lambda n: n["truth"] == 0.346 and kept(n, 0.346, 0.2, 400),
+    "taxi.py": lambda n: n["truth"] == 2.39 and kept(n, 2.39, 30.0, 300),
+    "cliff_walking.py": lambda n: n["truth"] == -45.03 and kept(n, -45.03, 10.0, 300),
+    "blackjack.py": lambda n: kept(n, -0.152, 0.3, 2000),
     "own_model.py": lambda n: n["best"] < 0.9 * n["target"] and abs(n["best"] / n["predicted"] - 1) < 0.1,
 }
 

@@ -226,7 +226,7 @@ def design(
         limits = [TABLES["limits"].named(row) for row in limit_rows(made, compared)]
         visits = [TABLES["designs"].named(row) for row in visit_rows(made, compared)]
     if picture is not None:
-        picture_designs(visit_tables(visits), made.name, picture)
+        picture_designs(visit_tables(visits), made.name, picture, made.problem.mdp.pair_names)
     if json:
         show.plain({"designs": limits, "visits": [list(row.values())[1:] for row in visits]})
         return

@@ -34,7 +34,7 @@ def told(
     state: State,
     trial: Trial | int,
     complete: bool,
-    final_state: int | None,
+    final_state: int | str | None,
     episode: Any,
     *columns: Any,
 ) -> Told:
@@ -107,7 +107,7 @@ def _episode(
     first: Any,
     columns: tuple[Any, ...],
     complete: bool = True,
-    final_state: int | None = None,
+    final_state: int | str | None = None,
 ) -> Episode:
     if isinstance(first, Episode) and (columns or final_state is not None):
         raise InvalidData("an episode was told with more beside it; tell the episode, or its four sequences")
@@ -119,8 +119,7 @@ def _episode(
                 "rewards and constraints one by one (*them, if they are in a tuple)"
             )
         episode = Episode(first, *columns, final_state=final_state)
-    check_told(setup.problem, episode, complete)
-    return episode
+    return check_told(setup.problem, episode, complete)
 
 
 def _check_actions(setup: Setup, trial: Trial, episode: Episode, likely: Floats) -> None:

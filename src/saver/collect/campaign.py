@@ -168,10 +168,12 @@ class Campaign:
         rewards: Any = None,
         constraints: Any = None,
         *,
-        final_state: int | None = None,
+        final_state: int | str | None = None,
         complete: bool = True,
     ) -> None:
         """What happened in a trial: an `Episode`, or its sequences; complete=False: until it was cut off.
+
+        States and actions are said by their numbers or by the names that the model gives them.
 
         Of several guardrails `constraints` is {name: sequence}, None for one that was not measured.
         `final_state` is where the last action led, `saver.END` if it ended the episode; where transitions are

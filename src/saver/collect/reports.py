@@ -26,11 +26,12 @@ PICTURES = ("png", "pdf", "svg")
 
 
 def steps_table(problem: Problem, events: Sequence[Event]) -> dict[str, list[Any]]:
-    """Every told step, in the order of telling."""
+    """Every told step, in the order of telling; states and actions by their names, if they have any."""
     kinds = {event.number: event.kind for event in events if isinstance(event, Asked)}
     guarded = (column_of(problem, rail) for rail in problem.rails)
     names = ("trial", "kind", "step", "state", "action", "reward", *guarded, "complete")
     columns: dict[str, list[Any]] = {name: [] for name in names}
+    states, actions = problem.mdp.state_labels, problem.mdp.action_labels
     for event in events:
         if isinstance(event, Told):
             episode, seen = event.episode, [rail.column(event.episode) for rail in problem.rails]
@@ -39,8 +40,8 @@ def steps_table(problem: Problem, events: Sequence[Event]) -> dict[str, list[Any
                     event.number,
                     kinds[event.number],
                     t,
-                    int(episode.states[t]),
-                    int(episode.actions[t]),
+                    states.said(episode.states[t]),
+                    actions.said(episode.actions[t]),
                     float(episode.rewards[t]),
                     *(math.nan if column is None else float(column[t]) for column in seen),
                     event.complete,
@@ -61,8 +62,8 @@ def moments_table(problem: Problem, state: State) -> dict[str, Any]:
     at = np.nonzero(mdp.available & mdp.reachable[:, None])
     counts = rewards.counts[at]
     return {
-        "state": at[0],
-        "action": at[1],
+        "state": [mdp.state_labels.said(s) for s in at[0]],
+        "action": [mdp.action_labels.said(a) for a in at[1]],
         "samples": counts,
         "reward_mean": np.where(counts > 0, rewards.mean[at], np.nan),
         "reward_variance": np.where(counts > 1, rewards.variance[at], np.nan),

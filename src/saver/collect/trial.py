@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
 
@@ -45,12 +46,28 @@ class Trial:
     def __repr__(self) -> str:
         return f"Trial(number={self.number}, kind={self.kind!r})"
 
-    def row(self, step: int, state: int) -> Floats:
-        """The probabilities of the actions at this step in this state."""
+    def row(self, step: int, state: int | str) -> Floats:
+        """The probabilities of the actions at this step in this state, which may be said by its name."""
+        if isinstance(state, str):
+            state = int(self.follows.grid.mdp.state_labels.number("state", state))
         return self.follows.row(step, state)
 
-    def act(self, step: int, state: int) -> int:
-        """The action to take; asked again it answers the same."""
+    @overload
+    def act(self, step: int, state: int) -> int: ...
+    @overload
+    def act(self, step: int, state: str) -> int | str: ...
+    def act(self, step: int, state: int | str) -> int | str:
+        """The action to take; asked again it answers the same.
+
+        In a state that is said by its name the answer is the action's name, if actions have names.
+        """
+        if not isinstance(state, str):
+            return self._act(step, state)
+        mdp = self.follows.grid.mdp
+        told: int | str = mdp.action_labels.said(self._act(step, mdp.state_labels.number("state", state)))
+        return told
+
+    def _act(self, step: int, state: int) -> int:
         mdp = self.follows.grid.mdp
         for name, value, count in (("step", step, mdp.horizon), ("state", state, mdp.states)):
             if not isinstance(value, int | np.integer) or not 0 <= value < count:

@@ -70,10 +70,12 @@ class Log:
         rewards: ArrayLike | None = None,
         propensities: ArrayLike | None = None,
         *,
-        final_state: int | None = None,
+        final_state: int | str | None = None,
         complete: bool = True,
     ) -> None:
         """Take in one episode, as an `Episode` or as sequences; `states[t]` is where `actions[t]` was taken.
+
+        States and actions may be said by their names.
 
         `propensities[t]` is the probability with which `actions[t]` was taken: the importance estimate uses
         the episodes that have them and are complete. `final_state` is where the last action led, `saver.END`

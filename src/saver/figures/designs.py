@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +39,15 @@ GRID = (
 )
 
 
-def picture_designs(tables: dict[str, Floats], scenario: str, path: Path) -> Path:
-    """One picture of the designs of a scenario, in the format that the path's ending names."""
-    return designs_picture(tables, scenario, path.parent, path.stem, (path.suffix.lstrip(".") or "png",))[0]
+def picture_designs(
+    tables: dict[str, Floats], scenario: str, path: Path, names: Sequence[str] | None = None
+) -> Path:
+    """One picture of the designs of a scenario, in the format that the path's ending names.
+
+    `names` are those of the pairs, if they have any.
+    """
+    kinds = (path.suffix.lstrip(".") or "png",)
+    return designs_picture(tables, scenario, path.parent, path.stem, kinds, names)[0]
 
 
 def designs_picture(
@@ -49,6 +56,7 @@ def designs_picture(
     folder: Path,
     name: str,
     kinds: tuple[str, ...] = ("png", "pdf"),
+    names: Sequence[str] | None = None,
 ) -> list[Path]:
     """Designs side by side: name -> expected visits in an episode, [S, A]."""
     wanted = [label for label in SHOWN if label in designs and not (label == "exact" and "tree" in designs)]
@@ -65,7 +73,7 @@ def designs_picture(
             elif grid:
                 _grid(place, table, side)
             else:
-                _bars(place, table, top)
+                _bars(place, table, top, names)
             place.set_title(SHOWN[label])
         if tree or grid:
             _explain(made, TREE if tree else GRID)
@@ -136,15 +144,18 @@ def _grid(axes: Any, table: Floats, side: int) -> None:
         spine.set_visible(False)
 
 
-def _bars(axes: Any, table: Floats, top: float) -> None:
+def _bars(axes: Any, table: Floats, top: float, said: Sequence[str] | None) -> None:
     """One bar for each pair, the most visited ones if there are many."""
     flat = table.ravel()
     chosen = np.sort(np.argsort(-flat, kind="stable")[:BARS])
     axes.bar(np.arange(len(chosen)), flat[chosen], color=BLUE)
-    names = [f"{i % table.shape[1]}" if len(table) == 1 else f"{i // table.shape[1]},{i % table.shape[1]}"
-             for i in chosen]  # fmt: skip
+    numbers = [f"{i % table.shape[1]}" if len(table) == 1 else f"{i // table.shape[1]},{i % table.shape[1]}"
+               for i in chosen]  # fmt: skip
+    names = numbers if said is None else [said[i] for i in chosen]
     step = max(1, len(chosen) // 12)
     axes.set_xticks(np.arange(len(chosen))[::step], labels=names[::step])
+    if said is not None:
+        axes.tick_params(axis="x", labelrotation=90)
     axes.set_xlabel("action" if len(table) == 1 else "state,action")
     axes.set_ylim(0, top * 1.05)
     mark_axis(axes.yaxis, 6)

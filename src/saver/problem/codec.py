@@ -49,6 +49,8 @@ def pack(value: Any, *, small: bool = False) -> Any:  # noqa: PLR0911  (one for 
         return float(value) if math.isfinite(value) else {TAG: "number", "is": repr(float(value))}
     if isinstance(value, np.bool_ | np.integer):
         return value.item()
+    if isinstance(value, np.ndarray) and value.dtype == object:  # labels
+        return pack(value.tolist())
     if isinstance(value, np.ndarray):
         return _pack_small(value) if small else _pack_array(value)
     if sparse.issparse(value):

@@ -12,6 +12,7 @@ from scipy import sparse
 from saver._types import Bools, Floats
 from saver.errors import InvalidProblem
 from saver.problem import checks
+from saver.problem.labels import Labels
 
 
 def edge_table(edges: Any, states: int, actions: int) -> Floats:
@@ -88,7 +89,8 @@ def read_only(matrix: Any) -> Any:
     return matrix
 
 
-def start_distribution(start: int | ArrayLike, states: int) -> Floats:
+def start_distribution(start: Any, states: int, names: Sequence[str] | None = None) -> Floats:
+    start = Labels("state", names).number("start", start, InvalidProblem)
     if not isinstance(start, Sequence) and np.ndim(start) == 0:
         index = checks.whole("start", start, 0)
         if index >= states:
@@ -102,9 +104,9 @@ def start_distribution(start: int | ArrayLike, states: int) -> Floats:
     return result
 
 
-def terminal_states(terminal: ArrayLike, states: int) -> tuple[int, ...]:
+def terminal_states(terminal: Any, states: int, names: Sequence[str] | None = None) -> tuple[int, ...]:
     try:
-        raw = np.asarray(terminal)
+        raw: Any = np.asarray(terminal)
     except ValueError:
         raw = np.empty((0, 0))
     if raw.ndim != 1:
@@ -113,6 +115,9 @@ def terminal_states(terminal: ArrayLike, states: int) -> tuple[int, ...]:
         if raw.shape != (states,):
             raise InvalidProblem(f"terminal has shape {raw.shape}; as booleans it must be ({states},)")
         raw = np.flatnonzero(raw)
+    elif raw.dtype.kind in "OUT":
+        known = Labels("state", names)
+        raw = [known.number(f"terminal[{i}]", item, InvalidProblem) for i, item in enumerate(terminal)]
     numbers = sorted({checks.whole("terminal", value, 0) for value in raw})
     if numbers and numbers[-1] >= states:
         raise InvalidProblem(f"terminal holds {numbers[-1]}; states are from 0 to {states - 1}")
@@ -140,4 +145,28 @@ def names_of(name: str, names: Sequence[str] | None, count: int) -> tuple[str, .
     result = tuple(names)
     if len(result) != count:
         raise InvalidProblem(f"{name} has {len(result)} entries; it must have {count}")
+    if len(set(result)) < count:
+        twice = next(item for i, item in enumerate(result) if item in result[:i])
+        raise InvalidProblem(f"{name} holds {twice!r} twice; a name must stand for one")
     return result
+
+
+def numbered_edges(edges: Any, state_names: Any, action_names: Any) -> Any:
+    """Edges with numbers where they had labels."""
+    if isinstance(edges, np.ndarray) or not isinstance(edges, Iterable):
+        return edges
+    rows = list(edges)
+    if not any(isinstance(item, str) for row in rows if isinstance(row, Sequence) for item in row):
+        return rows
+    states, actions = Labels("state", state_names), Labels("action", action_names)
+    kinds = (("state", states), ("action", actions), ("next_state", states))
+    return [
+        [
+            *(
+                known.number(f"{name} of edge {i}", item, InvalidProblem)
+                for item, (name, known) in zip(row, kinds, strict=False)
+            ),
+            *row[3:],
+        ]
+        for i, row in enumerate(rows)
+    ]

@@ -13,6 +13,7 @@ from saver._types import Ints
 from saver.errors import InvalidData
 from saver.problem import checks
 from saver.problem.codec import portable
+from saver.problem.labels import spoken
 from saver.problem.model import END
 
 
@@ -21,7 +22,9 @@ from saver.problem.model import END
 class Episode(checks.Frozen):
     """One episode, step by step; the sequences are equally long and cannot be written.
 
-    Unpacks into its first four: `states, actions, rewards, constraints = episode`.
+    Unpacks into its first four: `states, actions, rewards, constraints = episode`. States and actions may be
+    labels, the names that a model gives them; `check` makes numbers of them, and every model that is told
+    an episode does.
 
     Attributes:
         states: `states[t]` is where `actions[t]` was taken.
@@ -38,11 +41,11 @@ class Episode(checks.Frozen):
     rewards: Any
     constraints: Any = None
     propensities: Any = None
-    final_state: int | None = None
+    final_state: Any = None
 
     def __post_init__(self) -> None:
-        states = _indices("states", self.states)
-        columns: dict[str, Any] = {"states": states, "actions": _indices("actions", self.actions)}
+        states = spoken("states", self.states)
+        columns: dict[str, Any] = {"states": states, "actions": spoken("actions", self.actions)}
         for name in ("rewards", "constraints", "propensities"):
             value = getattr(self, name)
             if isinstance(value, Mapping) and name == "constraints":
@@ -51,7 +54,7 @@ class Episode(checks.Frozen):
                 columns[name] = checks.array(name, value, InvalidData)
         for name, column in columns.items():
             object.__setattr__(self, name, _as_long(name, column, states))
-        if self.final_state is not None:
+        if self.final_state is not None and not isinstance(self.final_state, str):
             object.__setattr__(self, "final_state", checks.whole("final_state", self.final_state, END))
 
     def guarded(self, constraints: Any) -> Episode:
@@ -81,8 +84,27 @@ class Episode(checks.Frozen):
         """The number of steps."""
         return len(self.states)
 
+    def numbered(self, mdp: Any) -> Episode:
+        """The same with numbers in the place of labels."""
+        said = self.states.dtype == object, self.actions.dtype == object, isinstance(self.final_state, str)
+        if not any(said):
+            return self
+        other = copy.copy(self)
+        if said[0]:
+            found = mdp.state_labels.numbers("states", self.states)
+            object.__setattr__(other, "states", checks.frozen(found))
+        if said[1]:
+            found = mdp.action_labels.numbers("actions", self.actions)
+            object.__setattr__(other, "actions", checks.frozen(found))
+        last = mdp.state_labels.number("final_state", self.final_state)
+        object.__setattr__(other, "final_state", last)
+        return other
+
     def check(self, mdp: Any, complete: bool = True) -> Episode:
-        """Refuse what cannot have happened in this model."""
+        """The same with numbers in the place of labels; what cannot happen in this model is refused."""
+        return self.numbered(mdp)._checked(mdp, complete)
+
+    def _checked(self, mdp: Any, complete: bool) -> Episode:
         for name, column, count in (
             ("states", self.states, mdp.states),
             ("actions", self.actions, mdp.actions),
@@ -113,15 +135,3 @@ def _by_name(given: Mapping[Any, Any], states: Ints) -> dict[str, Any]:
         at = f"constraints[{name!r}]"
         found[name] = None if column is None else _as_long(at, checks.array(at, column, InvalidData), states)
     return found
-
-
-def _indices(name: str, value: Any) -> Ints:
-    try:
-        raw = np.asarray(value)
-    except ValueError:
-        raw = np.empty(1)
-    if raw.ndim != 1 or (raw.size and raw.dtype.kind not in "iu"):
-        raise InvalidData(f"{name} must be a sequence of whole numbers, got {value!r}")
-    if raw.dtype.kind == "u" and raw.size and raw.max() > np.iinfo(np.int64).max:
-        raise InvalidData(f"{name} holds {raw.max()}, which is no index")
-    return raw.astype(np.int64)

@@ -92,32 +92,32 @@ class History:
         table = by_step(mdp, problem.baseline)
         for number, item in enumerate(episodes):
             try:
-                _check(problem, table, number, item)
+                seen = _checked(problem, table, item)
             except InvalidData as cause:
                 raise InvalidData(f"history[{number}]{cause}") from None
-            found.sums.add(mdp, item)
+            found.sums.add(mdp, seen)
             for rail in rails:
-                seen = rail.of(item)
-                if seen is not None:
+                measured = rail.of(seen)
+                if measured is not None:
                     ends = rail.promise.of_episode(1.0, longest)
-                    found.guarded[rail.name].add(rail, seen, mdp.discount, ends)
+                    found.guarded[rail.name].add(rail, measured, mdp.discount, ends)
         return found
 
 
-def _check(problem: Any, table: Any, number: int, item: Any) -> None:
-    """Refuse what the baseline cannot have done: its value is learned from history."""
+def _checked(problem: Any, table: Any, item: Any) -> Episode:
+    """The episode; one that the baseline cannot have done is refused: its value is learned from history."""
     if not isinstance(item, Episode):
         raise InvalidData(
             f" is a {type(item).__name__}; it must be a saver.Episode(states, actions, rewards, constraints)"
         )
     try:
-        check_told(problem, item)
-        likely = table[np.arange(len(item)), item.states, item.actions]
+        seen = check_told(problem, item)
+        likely = table[np.arange(len(seen)), seen.states, seen.actions]
         only = "give the baseline's episodes, all of them and no others"
-        check_possible(problem.mdp, item, likely, "the baseline", only)
-        check_propensities("the baseline", item, likely)
+        check_possible(problem.mdp, seen, likely, "the baseline", only)
+        check_propensities("the baseline", seen, likely)
         for rail in problem.rails:
-            if rail.learned and rail.of(item) is None:
+            if rail.learned and rail.of(seen) is None:
                 raise InvalidData(
                     f"constraints[{rail.name!r}] is None, and the baseline's value is learned from history: "
                     "episodes must not be left out for what they were; give the value, or leave out all "
@@ -125,6 +125,7 @@ def _check(problem: Any, table: Any, number: int, item: Any) -> None:
                 )
     except InvalidData as cause:
         raise InvalidData(f": {cause}") from None
+    return seen
 
 
 def made_for(problem: Any) -> str:

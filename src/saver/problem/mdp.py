@@ -18,7 +18,7 @@ from saver.problem.codec import portable
 from saver.problem.model import Model
 from saver.problem.moving import reached
 
-Edge = tuple[int, int, int, float]
+Edge = tuple[int | str, int | str, int | str, float]
 LONGEST = 1_000_000  # steps
 
 
@@ -34,11 +34,11 @@ class Mdp(Model):
         transitions: [S * A, S] sparse; the constructor also takes a dense [S, A, S].
         horizon: L, the largest number of steps of an episode.
         discount: in (0, 1].
-        start: [S] distribution; the constructor also takes one state.
-        terminal: the states that end an episode.
+        start: [S] distribution; the constructor also takes one state, by its number or name.
+        terminal: the states that end an episode; the constructor also takes their names.
         available: [S, A] booleans; False marks an action that is missing in that state.
-        state_names: one for each state, or None.
-        action_names: one for each action, or None.
+        state_names: one for each state, all different, or None; they may be said in the place of numbers.
+        action_names: one for each action, likewise.
     """
 
     transitions: Any
@@ -55,14 +55,15 @@ class Mdp(Model):
         matrix = convert.transition_rows(self.transitions)
         states = matrix.shape[1]
         actions = matrix.shape[0] // states
+        names = convert.names_of("state_names", self.state_names, states)
         checked = {
             "transitions": matrix,
             "horizon": checks.whole("horizon", self.horizon, 1, LONGEST),
             "discount": checks.between("discount", self.discount, 0.0, 1.0, closed=(False, True)),
-            "start": convert.start_distribution(self.start, states),
-            "terminal": convert.terminal_states(self.terminal, states),
+            "start": convert.start_distribution(self.start, states, names),
+            "terminal": convert.terminal_states(self.terminal, states, names),
             "available": convert.availability(self.available, (states, actions)),
-            "state_names": convert.names_of("state_names", self.state_names, states),
+            "state_names": names,
             "action_names": convert.names_of("action_names", self.action_names, actions),
         }
         for name, value in checked.items():
@@ -76,11 +77,13 @@ class Mdp(Model):
     ) -> Mdp:
         """A model from (state, action, next_state, probability) rows; equal edges add up.
 
-        Memory is proportional to the number of edges. `options` are those of the constructor.
+        Memory is proportional to the number of edges. `options` are those of the constructor; with
+        `state_names` and `action_names` edges may say labels.
         """
         states, actions = checks.whole("states", states, 1), checks.whole("actions", actions, 1)
         if states * actions > 10**9:
             raise InvalidProblem(f"{states} states with {actions} actions are more than 10^9 pairs")
+        edges = convert.numbered_edges(edges, options.get("state_names"), options.get("action_names"))
         rows = convert.edge_table(edges, states, actions)
         pair = rows[:, 0].astype(np.int64) * actions + rows[:, 1].astype(np.int64)
         shape = (states * actions, states)

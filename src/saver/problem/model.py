@@ -11,6 +11,7 @@ import numpy as np
 from saver._types import Bools, Floats, Ints
 from saver.errors import InvalidProblem
 from saver.problem import checks
+from saver.problem.labels import Labels
 
 END = -1  # a final state: the last action ended the episode
 
@@ -55,6 +56,25 @@ class Model(checks.Frozen):
         """The rows s * A + a that belong to `states`."""
         rows: Ints = (states[:, None] * self.actions + np.arange(self.actions)).ravel()
         return rows
+
+    @cached_property
+    def state_labels(self) -> Labels:
+        """What states may be called."""
+        return Labels("state", self.state_names)
+
+    @cached_property
+    def action_labels(self) -> Labels:
+        """What actions may be called."""
+        return Labels("action", self.action_names)
+
+    @property
+    def pair_names(self) -> list[str] | None:
+        """What pictures call the pairs, s * A + a: "state, action"; None where nothing has a name."""
+        if self.state_names is None and self.action_names is None:
+            return None
+        said, done = self.state_labels.said, self.action_labels.said
+        pairs = ((s, a) for s in range(self.states) for a in range(self.actions))
+        return [f"{done(a)}" if self.states == 1 else f"{said(s)}, {done(a)}" for s, a in pairs]
 
     def state_label(self, state: int) -> str:
         """How messages call a state."""

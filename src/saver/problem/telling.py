@@ -15,12 +15,14 @@ from saver.problem.episode import Episode
 CLOSE = 1e-9  # of two propensities
 
 
-def check_told(problem: Any, episode: Episode, complete: bool = True) -> None:
-    """Refuse an episode that cannot have happened, or that breaks a promise."""
+def check_told(problem: Any, episode: Episode, complete: bool = True) -> Episode:
+    """The episode, in numbers; one that cannot have happened, or that breaks a promise, is refused."""
     if episode.constraints is None:
         raise InvalidData("the episode has no constraints; give one for each step")
     _check_names(problem, episode.constraints)
-    _check_bounds(problem, episode.check(problem.mdp, complete))
+    found = episode.check(problem.mdp, complete)
+    _check_bounds(problem, found)
+    return found
 
 
 def _check_names(problem: Any, constraints: Any) -> None:

@@ -32,10 +32,10 @@ class Unknown(Model):
         actions: A.
         horizon: L, the largest number of steps of an episode.
         discount: in (0, 1].
-        start: [S] distribution, or one state; None: learned.
+        start: [S] distribution, or one state, by its number or name; None: learned.
         available: [S, A] booleans; False marks an action that is missing in that state.
-        state_names: one for each state, or None.
-        action_names: one for each action, or None.
+        state_names: one for each state, all different, or None; they may be said in the place of numbers.
+        action_names: one for each action, likewise.
     """
 
     states: Any
@@ -55,7 +55,8 @@ class Unknown(Model):
         states, actions = checks.whole("states", self.states, 1), checks.whole("actions", self.actions, 1)
         if states * actions > LARGEST:
             raise InvalidProblem(f"{states} states with {actions} actions are more than 10^9 pairs")
-        start = None if self.start is None else convert.start_distribution(self.start, states)
+        names = convert.names_of("state_names", self.state_names, states)
+        start = None if self.start is None else convert.start_distribution(self.start, states, names)
         checked = {
             "states": states,
             "actions": actions,
@@ -63,7 +64,7 @@ class Unknown(Model):
             "discount": checks.between("discount", self.discount, 0.0, 1.0, closed=(False, True)),
             "start": start,
             "available": convert.availability(self.available, (states, actions)),
-            "state_names": convert.names_of("state_names", self.state_names, states),
+            "state_names": names,
             "action_names": convert.names_of("action_names", self.action_names, actions),
         }
         for name, value in checked.items():

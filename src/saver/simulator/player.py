@@ -39,30 +39,39 @@ class Player:
         states: list[int] = []
         actions: list[int] = []
         observed: list[tuple[float, Any]] = []
-        foresees = callable(self.world.outcome)
-        s = self._choose(np.flatnonzero(mdp.start), mdp.start[mdp.start > 0])
+        s = self.begin()
         final: int | None = None
         for t in range(mdp.horizon):
-            a, last = trial.act(t, s), t + 1 == mdp.horizon
+            a = trial.act(t, s)
             states.append(s)
             actions.append(a)
-            if foresees:
-                final = self._next(s, a)
-                observed.append(self.world.outcome(self.rng, t, s, a, final))  # type: ignore[operator, misc]
-            else:
-                observed.append(self._observe(s, a))
-                final = None if last and not self.tells_end else self._next(s, a)
-            if last or final == END or final in mdp.terminal:
+            seen, final = self.step(t, s, a)
+            observed.append(seen)
+            if t + 1 == mdp.horizon or final == END or final in mdp.terminal:
                 break
             assert final is not None
             s = final
         if final in mdp.terminal:
             final = END
-        rewards, seen = zip(*observed, strict=True)
-        constraints: Any = seen
+        rewards, guarded = zip(*observed, strict=True)
+        constraints: Any = guarded
         if isinstance(self.world.constraint, Mapping):
-            constraints = {name: [step[name] for step in seen] for name in self.world.laws}
+            constraints = {name: [step[name] for step in guarded] for name in self.world.laws}
         return Episode(states, actions, rewards, constraints, final_state=final)
+
+    def begin(self) -> int:
+        """The state in which an episode starts."""
+        start = self.world.mdp.start
+        return self._choose(np.flatnonzero(start), start[start > 0])
+
+    def step(self, t: int, s: int, a: int) -> tuple[tuple[float, Any], int | None]:
+        """What is observed, (reward, constraint), and the next state; None where nobody looks."""
+        if callable(self.world.outcome):
+            final = self._next(s, a)
+            return self.world.outcome(self.rng, t, s, a, final), final
+        seen = self._observe(s, a)
+        looks = t + 1 < self.world.mdp.horizon or self.tells_end
+        return seen, self._next(s, a) if looks else None
 
     def _observe(self, s: int, a: int) -> tuple[float, Any]:
         reward = self.world.reward.sample(self.rng, s, a)

@@ -1,0 +1,35 @@
+"""Packages that only some readers need: imported when they are used, and named when they are missing."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from saver.errors import InvalidProblem, SaverError
+
+
+def gymnasium(part: str = "") -> Any:
+    """Gymnasium, or a part of it such as "vector.utils"."""
+    try:
+        return importlib.import_module(f"gymnasium.{part}" if part else "gymnasium")
+    except ImportError:
+        raise SaverError("this needs Gymnasium 1.1 or newer: pip install 'saver-rl[gym]'") from None
+
+
+@contextmanager
+def opened(env: Any, vector: bool = False) -> Iterator[Any]:
+    """An environment as it is, or one that is made by its id and closed again; a `vector` if that will do."""
+    made = gymnasium()
+    found = made.make(env) if isinstance(env, str) else env
+    if not isinstance(found, (made.Env, made.vector.VectorEnv) if vector else made.Env):
+        more = ", or a vector of them" if vector else ""
+        raise InvalidProblem(
+            f"env is a {type(env).__name__}; it must be a gymnasium.Env, or the id of one{more}"
+        )
+    try:
+        yield found
+    finally:
+        if isinstance(env, str):
+            found.close()
