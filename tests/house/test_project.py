@@ -19,6 +19,7 @@ FLOW = [
     "scenarios",
     "theory",
     "experiments",
+    "data",
     "cli",
 ]
 
