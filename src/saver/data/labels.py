@@ -56,9 +56,7 @@ def _texts(arrow: Any, compute: Any, array: Any) -> Any:
     kind, types = array.type, arrow.types
     if types.is_floating(kind):
         array = compute.if_else(compute.is_nan(array), None, array)
-        if not compute.all(compute.equal(array, compute.floor(array))).as_py() and array.null_count < len(
-            array
-        ):
+        if compute.any(compute.not_equal(array, compute.floor(array))).as_py():
             raise InvalidData("it has broken numbers; labels must be texts or whole numbers")
         array = compute.cast(array, arrow.int64())
     elif not (
