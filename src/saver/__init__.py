@@ -5,7 +5,7 @@ be afforded -> a collector turns both into episodes -> an estimate comes out.
 """
 
 from saver import _interrupt as _interrupt  # before what takes long
-from saver import design, errors, estimate, experiments, problem, safety, scenarios, theory
+from saver import data, design, errors, estimate, experiments, problem, safety, scenarios, theory
 from saver.collect import (
     COLLECTORS,
     Campaign,
@@ -68,6 +68,7 @@ __all__ = [
     "Trial",
     "Unknown",
     "World",
+    "data",
     "design",
     "diagnose",
     "errors",

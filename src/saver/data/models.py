@@ -70,7 +70,8 @@ def _check_unseen(mdp: Mdp, outcomes: Floats, available: Any) -> None:
         state, action = divmod(int(lost[0]), mdp.actions)
         raise InvalidData(
             f"nobody saw where {mdp.action_label(action)} in {mdp.state_label(state)} leads, nor of "
-            f"{len(lost) - 1} other pairs: they were met in last steps only; give next_state=..., or model='unknown'"
+            f"{len(lost) - 1} other pairs: they were met in last steps only; give next_state=..., or "
+            "model='unknown'"
         )
 
 

@@ -78,24 +78,25 @@ def off_policy(
     sums = sums_of(model, many)
     by_model = estimate(model, policy, sums, "certainty", level, reward)
     counts = sums.rewards.counts
-    said = many.propensities
+    whole = many if many.complete.all() else many.select(many.complete)
+    said = whole.propensities
     notes = [] if said is not None else ["propensities were not recorded: frequencies stand for them"]
     if said is None:
-        said = (counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))[many.states, many.actions]
-    ratios = running_ratios(model, policy, many, said)
-    returns, last = many.returns(ratios * many.rewards, model.discount), ratios[many.last]
+        said = (counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))[whole.states, whole.actions]
+    ratios = running_ratios(model, policy, whole, said)
+    returns, last = whole.returns(ratios * whole.rewards, model.discount), ratios[whole.last]
     covered = covered_share(weights(believed(model, sums), policy), counts > 0)
     mean = float(returns.mean())
     squares = float(np.sum((returns - mean) ** 2))
     effective, heaviest = _weight(last)
-    if effective < max(FEW, SHARE * len(many)) or heaviest > SHARE:
+    if effective < max(FEW, SHARE * len(whole)) or heaviest > SHARE:
         notes.append(
-            f"importance weights are heavy: {len(many):,} episodes are worth {effective:,.0f} of the target's, and one has "
-            f"{heaviest:.0%} of the weight; its interval is too short: use certainty"
+            f"importance weights are heavy: {len(whole):,} episodes are worth {effective:,.0f} of the "
+            f"target's, and one has {heaviest:.0%} of the weight; its interval is too short: use certainty"
         )
     if covered < 1.0:
         notes.append(f"the log has {covered:.1%} of what the target does; importance leaves out the rest")
-    by_weight = importance(len(many), mean, squares, covered, level)
+    by_weight = importance(len(whole), mean, squares, covered, level)
     return OffPolicy(by_model, by_weight, effective, heaviest, tuple(notes))
 
 

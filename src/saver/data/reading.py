@@ -172,7 +172,7 @@ class Found:
             self._propensities(), self._finals(states, told),
             np.ones(len(last), bool) if complete is None else complete[last] != 0, states, actions,
             self.ids if episode is None else episode[self.ids],
-            None if names is None else names[kinds[last]],
+            None if names is None or kinds is None else names[kinds[last]],
         )  # fmt: skip
 
     def _propensities(self) -> Floats | None:

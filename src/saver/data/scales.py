@@ -47,8 +47,9 @@ class Scale:
         if self.low >= 0.0 and self.high <= 1.0:
             return Bounded(0.0, 1.0)
         raise InvalidProblem(
-            f"{name} was seen from {self.low:g} to {self.high:g}, which is no promise; say where it must lie: "
-            "promise=saver.Bounded(low, high), or its noise: promise=saver.SubGaussian(scale, floor, ceiling)"
+            f"{name} was seen from {self.low:g} to {self.high:g}, which is no promise; say where it must "
+            "lie, by promise=saver.Bounded(low, high), or how it varies, by saver.SubGaussian(scale, floor, "
+            "ceiling)"
         )
 
     def against(self, promise: Any) -> tuple[str, ...]:
@@ -59,8 +60,8 @@ class Scale:
             said.append(f"was seen from {self.low:g} to {self.high:g}, outside [{low:g}, {high:g}]")
         if self.largest - FAR * self.largest_stderr > promise.scale:
             said.append(
-                f"has a pair with deviation {self.largest:.3g} ± {self.largest_stderr:.1g}, above the promised "
-                f"scale {promise.scale:g}"
+                f"has a pair with deviation {self.largest:.3g} ± {self.largest_stderr:.1g}, above the "
+                f"promised scale {promise.scale:g}"
             )
         if self.shared_errors > FAR:
             said.append(

@@ -30,9 +30,7 @@ def table(many: Episodes) -> Any:
     arrow = needed("pyarrow", "to_arrow")
     for name in many.constraints:
         if name in RESERVED:
-            raise InvalidData(
-                f"a guardrail has the name {name!r}, which a column of the table has; rename it"
-            )
+            raise InvalidData(f"a guardrail has the name {name!r}, as a column of the table; rename it")
     columns: dict[str, Any] = {
         "episode": arrow.array(np.repeat(many.ids, many.lengths)),
         "step": many.steps,
@@ -72,9 +70,7 @@ def _labels(arrow: Any, codes: Any, labels: tuple[str, ...], missing: Any = None
 def _next_states(arrow: Any, many: Episodes) -> Any:
     """The state after each row; missing where the episode ended."""
     if UNSEEN in many.state_labels or END_LABEL in many.state_labels:
-        raise InvalidData(
-            f"a state has the label {UNSEEN!r} or {END_LABEL!r}, which mean something else here"
-        )
+        raise InvalidData(f"a state has the label {UNSEEN!r} or {END_LABEL!r}, which mean something else")
     onward = np.empty(many.rows, dtype=np.int64)
     onward[:-1] = many.states[1:]
     onward[many.last] = many.final_states
