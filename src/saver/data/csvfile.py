@@ -69,7 +69,7 @@ def _place(reader: Any, arrow: Any, path: Path, options: Any, cause: Exception) 
     line = f", {line_of(path, int(at[1]) - 2)}" if at else ""
     names = _names(path)
     where = f", column {names[int(column[1])]!r}" if column and int(column[1]) < len(names) else ""
-    what = text.rpartition("error: ")[2] if at else text
+    what = AT.sub("", text.rpartition("error: ")[2]).removeprefix(": ") if at else text
     what = re.sub(r"^.*CSV conversion error to ", "it is no ", what)
     return InvalidData(f"{path}{line}{where}: {what}")
 

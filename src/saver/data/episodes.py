@@ -52,6 +52,11 @@ class Episodes(Columns):
             f"{len(self.action_labels):,} actions, guardrails: {', '.join(self.constraints) or 'none'})"
         )
 
+    def called(self, number: int) -> str:
+        """How messages call an episode: as the log does."""
+        name = self.ids[number]
+        return repr(name.item() if isinstance(name, np.generic) else name)
+
     def select(self, chosen: Any) -> Self:
         """Those episodes that are chosen, [episodes] booleans; `kind` names those of one kind."""
         if isinstance(chosen, str):

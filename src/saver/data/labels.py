@@ -28,7 +28,10 @@ class Labels:
         arrow, compute = needed("pyarrow", "reading labels"), needed("pyarrow.compute", "reading labels")
         if not arrow.types.is_dictionary(array.type):
             array = compute.dictionary_encode(_texts(arrow, compute, array))
-        words = _texts(arrow, compute, array.dictionary).to_pylist()
+        try:
+            words = _texts(arrow, compute, array.dictionary).to_pylist()
+        except UnicodeDecodeError:
+            raise InvalidData("it has labels that are not UTF-8") from None
         codes = self.codes
         place = np.fromiter(
             (-1 if word is None else codes.setdefault(word, len(codes)) for word in words),
@@ -38,6 +41,8 @@ class Labels:
         if len(codes) > self.most:
             raise InvalidData(f"it has more than {self.most:,} different labels")
         found = array.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)
+        if len(found) and not 0 <= int(found.min()) <= int(found.max()) <= len(words):
+            raise InvalidData("it has codes without a label: it was damaged")
         result: Ints = np.append(place, -1)[found]
         return result
 

@@ -129,7 +129,7 @@ def checked(model: Any, episodes: Episodes) -> Episodes:
         try:
             many[number].check(model, bool(many.complete[number]))
         except InvalidData as cause:
-            raise InvalidData(f"episode {many.ids[number]!r}: {cause}") from None
+            raise InvalidData(f"episode {many.called(int(number))}: {cause}") from None
     return many
 
 
