@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from typing import Any
 
 import numpy as np
@@ -28,15 +29,14 @@ def to_minari(many: Episodes, name: str, *, horizon: int | None = None, **option
     infos = dict(many.constraints)
     if many.propensities is not None:
         infos["propensity"] = many.propensities
-    buffers = [
-        _buffer(collector, many, number, infos, longest) for number in range(len(many))
-    ]  # fmt: skip
+    buffers = [_buffer(collector, many, number, infos, longest) for number in range(len(many))]
     settings = {"description": json.dumps(said), "data_format": "hdf5"} | options
+    settings["observation_space"] = spaces.Discrete(S + 2)
+    settings["action_space"] = spaces.Discrete(len(many.action_labels))
     try:
-        return minari.create_dataset_from_buffers(
-            name, buffers, observation_space=spaces.Discrete(S + 2),
-            action_space=spaces.Discrete(len(many.action_labels)), **settings,
-        )  # fmt: skip
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # that nobody says who wrote it, and from what code
+            return minari.create_dataset_from_buffers(name, buffers, **settings)
     except (ValueError, OSError) as cause:
         raise InvalidData(f"Minari does not write {name!r}: {cause}") from None
 

@@ -27,7 +27,7 @@ def to_obp(many: Episodes) -> dict[str, Any]:
         )
     if len(long := np.flatnonzero(many.lengths > 1)):
         raise InvalidData(
-            f"episode {many.called(int(long[0]))} has {many.lengths[long[0]]} steps; bandit feedback has one each"
+            f"episode {many.called(int(long[0]))} has {many.lengths[long[0]]} steps; bandit feedback has one"
         )
     n, states, actions = len(many), len(many.state_labels), len(many.action_labels)
     if n * states > MOST:
