@@ -78,7 +78,7 @@ def test_fit_for_programs(folder, tmp_path, capsys):
 
 WRONG = {
     "no such column": (["--column", "reward=gain"], "log.csv has no column 'gain'"),
-    "no such role": (["--column", "page=x"], "--column page=... is no part of a step, nor guarded"),
+    "no such role": (["--column", "page=x"], "--column page=... is neither a part of a step nor guarded"),
     "broken --column": (["--column", "page"], "--column is 'page'; it must be WHAT=NAME"),
     "model": (["--model", "magic"], "model is 'magic'; it must be 'unknown' or 'mdp'"),
     "cut": (["--cut", "keep"], "cut is 'keep'; it must be one of refuse, drop"),
