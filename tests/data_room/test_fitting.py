@@ -167,6 +167,31 @@ def test_guardrails_need_a_promise_and_a_column():
         fitted.problem(fitted.baseline, {"complaint": {"alfa": 1, "promise": saver.Bounded(0, 9)}})
 
 
+def test_a_baseline_that_depends_on_the_step_is_said_and_can_be_fitted():
+    """Action 1 with probability .2 at step 0 and .8 at step 1; 2,000 episodes in one state."""
+    rng = np.random.default_rng(4)
+    step = np.tile([0, 1], 2000)
+    columns = {"episode": np.repeat(np.arange(2000), 2), "step": step, "state": np.zeros(4000, int)}
+    columns |= {"action": (rng.random(4000) < np.where(step == 0, 0.2, 0.8)).astype(int)}
+    columns |= {"reward": rng.random(4000), "complaint": rng.integers(0, 2, 4000)}
+    many = read_log(columns)
+    fitted = many.fit(2)
+    assert fitted.baseline.shape == (1, 2)
+    assert any("depends on the step" in note for note in fitted.notes)
+    fitted = many.fit(2, by_step=True)
+    assert fitted.notes == ()
+    assert np.abs(fitted.baseline[:, 0, 1] - [0.2, 0.8]).max() < 4 * np.sqrt(0.16 / 2000)  # 1.3e-4
+    assert fitted.off_policy(fitted.baseline).effective == pytest.approx(2000.0)  # all weights are 1
+    stated = fitted.problem(fitted.baseline, {"complaint": {"alpha": 0.3, "cost": True}})
+    assert saver.Campaign(stated, "safe-on-policy", episodes=10).ask()
+    with pytest.raises(InvalidData, match="was logged, and has probability 0 under the behaviour"):
+        many.fit(2, baseline=[[1.0, 0.0]]).off_policy([[0.5, 0.5]])
+
+
+def test_a_steady_baseline_is_not_said_to_depend_on_the_step(log):
+    assert log.fit(5).notes == ()
+
+
 def test_scales_by_hand_and_what_they_contradict():
     """Two pairs with deviations 1 and 3; the steps of an episode share half of their noise."""
     rng = np.random.default_rng(0)

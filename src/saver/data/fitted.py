@@ -60,7 +60,10 @@ class Fitted:
 
     def off_policy(self, target: Any, *, level: float = 0.95, reward: Any = None) -> OffPolicy:
         """What a policy would earn, from the log alone: see `saver.data.off_policy`."""
-        return off_policy(self.model, self.history, self.policy(target), level=level, reward=reward)
+        logged = self.baseline if self.given or self.baseline.ndim > 2 else None  # else it is counted there
+        return off_policy(
+            self.model, self.history, self.policy(target), behaviour=logged, level=level, reward=reward
+        )
 
     def problem(self, target: Any, guardrails: Any, **options: Any) -> Problem:
         """The problem of evaluating a target, with the log as its history.

@@ -11,6 +11,7 @@ import numpy as np
 from saver._types import Floats
 from saver.data.episodes import Episodes
 from saver.data.fitted import Fitted
+from saver.data.frequencies import observed
 from saver.data.models import as_mdp, check_model
 from saver.data.policies import read_policy
 from saver.data.scales import scale_of
@@ -28,6 +29,7 @@ def fit(
     *,
     model: str = "unknown",
     baseline: Any = None,
+    by_step: bool = False,
     new_states: Sequence[str] = (),
     new_actions: Sequence[str] = (),
     cut: str = "refuse",
@@ -44,12 +46,14 @@ def fit(
             the truth.
         baseline: the policy that was logged, if it is known: an array, or a table of (state, action,
             probability). By default how often each action was taken in each state.
+        by_step: whether that is counted for each step apart, for a baseline that depends on it, [L, S, A].
         new_states: labels that the log does not have and the target may meet.
         new_actions: likewise, which the target may take.
         cut: "refuse" episodes that were cut off before they ended, or "drop" them, which is right only if
             that had nothing to do with what happened in them.
         level: of the intervals.
     """
+    checks.flag("by_step", by_step)
     checks.choice("cut", cut, ("refuse", "drop"))
     check_model(model, (*new_states, *new_actions))
     many, notes = _whole(episodes, checks.whole("horizon", horizon, 1), cut)
@@ -66,7 +70,7 @@ def fit(
         mdp, more = as_mdp(unknown, sums)
         notes += more
     if baseline is None:
-        policy, more = _observed(sums.rewards.counts, mdp)
+        policy, more = observed(many, sums.rewards.counts, mdp, by_step)
         notes += more
     else:
         policy = checks.policy(
@@ -125,16 +129,3 @@ def _more(name: str, labels: tuple[str, ...], new: Sequence[str]) -> tuple[str, 
         if not isinstance(label, str) or label in labels:
             raise InvalidData(f"{name} has {label!r}, which must be a text that the log does not have")
     return (*labels, *new)
-
-
-def _observed(counts: Any, mdp: Any) -> tuple[Floats, tuple[str, ...]]:
-    """How often each action was taken in each state; in a state never met, as often as anywhere."""
-    S, total = counts.shape[0], counts.sum(axis=1, keepdims=True)
-    usual = counts.sum(axis=0) / counts.sum()
-    policy = np.tile(usual, (mdp.states, 1))
-    policy[:S] = np.where(total > 0, counts / np.maximum(total, 1), usual)
-    lost = int(np.sum(total == 0))
-    if not lost:
-        return policy, ()
-    said = f"the baseline was never seen in {lost} states, and is taken to do there what it does on average"
-    return policy, (said,)

@@ -18,7 +18,7 @@ from saver.estimate.importance import importance, running_ratios
 from saver.estimate.interval import Estimate
 from saver.estimate.log import estimate
 from saver.problem import checks
-from saver.problem.bellman import weights
+from saver.problem.bellman import by_step, weights
 from saver.problem.bulk import suspects
 from saver.problem.statement import Problem
 from saver.problem.sums import Sums
@@ -66,26 +66,28 @@ class Evaluation:
 
 
 def off_policy(
-    model: Any, episodes: Episodes, target: Any, *, level: float = 0.95, reward: Any = None
+    model: Any,
+    episodes: Episodes,
+    target: Any,
+    *,
+    behaviour: Any = None,
+    level: float = 0.95,
+    reward: Any = None,
 ) -> OffPolicy:
     """The target's value from logged episodes of any policy.
 
-    Importance weights use the propensities that were recorded, or else how often each action was taken in
-    each state. `reward` is what is promised about one reward.
+    Importance weights use the propensities that were recorded; else `behaviour`, the policy that was logged;
+    else how often each action was taken in each state. `reward` is what is promised about one reward.
     """
     policy = checks.policy(model, target, "target", known=False)
     many = checked(model, episodes)
     sums = sums_of(model, many)
     by_model = estimate(model, policy, sums, "certainty", level, reward)
-    counts = sums.rewards.counts
     whole = many if many.complete.all() else many.select(many.complete)
-    said = whole.propensities
-    notes = [] if said is not None else ["propensities were not recorded: frequencies stand for them"]
-    if said is None:
-        said = (counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))[whole.states, whole.actions]
-    ratios = running_ratios(model, policy, whole, said)
+    likely, notes = _likely(model, whole, sums.rewards.counts, behaviour)
+    ratios = running_ratios(model, policy, whole, likely)
     returns, last = whole.returns(ratios * whole.rewards, model.discount), ratios[whole.last]
-    covered = covered_share(weights(believed(model, sums), policy), counts > 0)
+    covered = covered_share(weights(believed(model, sums), policy), sums.rewards.counts > 0)
     mean = float(returns.mean())
     squares = float(np.sum((returns - mean) ** 2))
     effective, heaviest = _weight(last)
@@ -98,6 +100,25 @@ def off_policy(
         notes.append(f"the log has {covered:.1%} of what the target does; importance leaves out the rest")
     by_weight = importance(len(whole), mean, squares, covered, level)
     return OffPolicy(by_model, by_weight, effective, heaviest, tuple(notes))
+
+
+def _likely(model: Any, whole: Episodes, counts: Any, behaviour: Any) -> tuple[Floats, list[str]]:
+    """The probability with which each action was taken, and what is to be said of it."""
+    if not len(whole):
+        raise InvalidData("all episodes were cut off; nothing can be weighted")
+    if whole.propensities is not None:
+        return whole.propensities, []
+    if behaviour is None:
+        rates = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+        found: Floats = rates[whole.states, whole.actions]
+    else:
+        logged = checks.policy(model, behaviour, "behaviour", known=False)
+        found = by_step(model, logged)[whole.steps, whole.states, whole.actions]
+        if len(never := np.flatnonzero(found == 0.0)):
+            at = int(never[0])
+            said = model.move_label(int(whole.steps[at]), int(whole.states[at]), int(whole.actions[at]))
+            raise InvalidData(f"{said} was logged, and has probability 0 under the behaviour")
+    return found, ["propensities were not recorded: frequencies stand for them"] if behaviour is None else []
 
 
 def evaluate(problem: Problem, episodes: Episodes, *, level: float = 0.95) -> dict[str, Evaluation]:
