@@ -15,23 +15,22 @@ from logged_world import Shop
 from tables import Table
 
 from saver import Bounded, Episode, Guardrail, History, Problem
-from saver.data import Episodes, Fitted, read_log
+from saver.data import Fitted, read_log
 from saver.estimate import Log
 from saver.experiments.auditing.judge import tail
 
-LOGS, EPISODES, FAR = 200, 20_000, 4.0
+LOGS, EPISODES, FAR = 1000, 20_000, 4.0
 ROWS = (1_250_000, 2_500_000, 5_000_000, 10_000_000)
 CHUNK = 100_000  # episodes
 ABOUT = f"""
-{LOGS} logs of {EPISODES:,} episodes, written by a known policy in a known world of 50 states and 3 actions,
+{LOGS:,} logs of {EPISODES:,} episodes, written by a known policy in a known world of 50 states and 3 actions,
 with labels, read and fitted by `read_log(...).fit(6)`. `numbers` is how many estimates there are in all logs
 (moves that are expected 20 times or more), `beyond 4` how many of them are further than 4 standard errors
-from the truth,
-`expected` how many chance puts there if they were normal, `largest` the distance of the furthest in the first
-log. Standard errors of moves, of the baseline and of mean rewards are from the truth.
+from the truth, `expected` how many chance puts there if they were normal, `largest` the distance of the
+furthest in the first log. Standard errors of moves, of the baseline and of mean rewards are from the truth.
 """
 COVERAGE = f"""
-In how many of the same {LOGS} logs the 95 % interval holds the truth; `by chance` is the probability of as
+In how many of the same {LOGS:,} logs the 95 % interval holds the truth; `by chance` is the probability of as
 few or fewer if it does so with probability .95. `target` is another policy than the logged one.
 """
 SPEED = """
@@ -166,7 +165,6 @@ def bulk() -> list[Any]:
     timed = {
         "estimate.Log": (one_by_one, at_once),
         "History.of": (lambda: History.of(problem, listed), lambda: History.of(problem, many)),
-        "Episodes, from and to saver.Episode": (lambda: Episodes.of(listed), lambda: list(many)),
     }
     rows = []
     for name, calls in timed.items():
