@@ -251,6 +251,16 @@ def test_lines_are_counted_with_the_empty_ones(tmp_path):
         read_log(path)
 
 
+def test_a_line_without_an_end_is_refused(tmp_path, monkeypatch):
+    from saver.data import csvfile
+
+    monkeypatch.setattr(csvfile, "BLOCK", 2**12)
+    path = tmp_path / "log.csv"
+    path.write_text("episode,step,state,action,reward,complaint\n1,0,a,b,1,0\n" + "x" * 2**16)
+    with pytest.raises(InvalidData, match=r"log\.csv"):
+        read_log(path)
+
+
 def test_packed_files_are_refused_unread(tmp_path):
     text = b"episode,step,state,action,reward,complaint\n" + b"1,0,a,b,1,0\n" * 100
     with gzip.open(tmp_path / "log.csv.gz", "wb") as file:

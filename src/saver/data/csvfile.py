@@ -13,7 +13,7 @@ from saver.data.sources import FLAG, LABEL, NUMBER, WHOLE, Source, check_columns
 from saver.errors import InvalidData
 
 BLOCK = 2**23  # bytes; a line must be shorter
-HEAD = 2**16  # bytes of the first line
+HEAD = 2**20  # bytes of the first line
 AT = re.compile(r"Row #(\d+)")
 COLUMN = re.compile(r"column #(\d+)")
 
@@ -77,22 +77,29 @@ def _place(reader: Any, arrow: Any, path: Path, options: Any, cause: Exception) 
 def line_of(path: Path, row: int) -> str:
     """The line of a row; empty lines are none."""
     left = row + 1  # the names
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if line.strip(b"\r\n"):
-                if not left:
-                    return f"line {number}"
-                left -= 1
+    for number, line in _lines(path):
+        if line.strip(b"\r\n"):
+            if not left:
+                return f"line {number}"
+            left -= 1
     return f"row {row}"
 
 
-def _not_utf8(path: Path) -> InvalidData:
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Lines with their numbers; one that is longer than a block comes in parts, to spare memory."""
+    number = 1
     with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                line.decode()
-            except UnicodeDecodeError as cause:
-                return InvalidData(
-                    f"{path}, line {number}: byte {line[cause.start]:#x} is not UTF-8; write it in UTF-8"
-                )
+        while line := file.readline(BLOCK):
+            yield number, line
+            number += line.endswith(b"\n")
+
+
+def _not_utf8(path: Path) -> InvalidData:
+    for number, line in _lines(path):
+        try:
+            line.decode()
+        except UnicodeDecodeError as cause:
+            return InvalidData(
+                f"{path}, line {number}: byte {line[cause.start]:#x} is not UTF-8; write it in UTF-8"
+            )
     return InvalidData(f"{path} is not in UTF-8; write it so")
