@@ -131,8 +131,7 @@ class Reader:
         """All that was read, in order."""
         if not self.rows:
             raise InvalidData(f"{source.name} has no rows; it must have one for each step")
-        whole = {name: np.concatenate(parts) for name, parts in self.parts.items()}
-        self.parts.clear()
+        whole = {name: np.concatenate(self.parts.pop(name)) for name in list(self.parts)}
         steps, column = whole.pop("step").astype(np.int64), self.roles["step"]
         ids = whole.pop("episode")
         order, offsets = ordered(ids, steps)

@@ -86,9 +86,11 @@ def scale_of(many: Columns, column: Floats, shape: tuple[int, int]) -> Scale:
     seen = ~np.isnan(column)
     pairs = many.states * shape[1] + many.actions
     size = shape[0] * shape[1]
-    counts = np.bincount(pairs[seen], minlength=size)
-    mean = np.bincount(pairs[seen], column[seen], size) / np.maximum(counts, 1)
-    apart = np.where(seen, column - mean[pairs], 0.0)
+    known, values = (pairs, column) if seen.all() else (pairs[seen], column[seen])
+    counts = np.bincount(known, minlength=size)
+    mean = np.bincount(known, values, size) / np.maximum(counts, 1)
+    apart = column - mean[pairs]
+    apart[~seen] = 0.0
     squares = apart**2
     total, fourth = np.bincount(pairs, squares, size), np.bincount(pairs, squares**2, size)
     n = int(counts.sum())
@@ -100,8 +102,8 @@ def scale_of(many: Columns, column: Floats, shape: tuple[int, int]) -> Scale:
         largest = _deviation(int(counts[p]), 1, float(total[p]), float(fourth[p]))
     shared, errors = _shared(many, apart)
     return Scale(
-        deviation, stderr, *largest, float(np.min(column[seen], initial=math.inf)),
-        float(np.max(column[seen], initial=-math.inf)), shared, errors, n,
+        deviation, stderr, *largest, float(np.min(values, initial=math.inf)),
+        float(np.max(values, initial=-math.inf)), shared, errors, n,
     )  # fmt: skip
 
 
@@ -115,9 +117,9 @@ def _deviation(n: int, pairs: int, total: float, fourth: float) -> tuple[float, 
 
 def _shared(many: Columns, apart: Floats) -> tuple[float, float]:
     """sum e_t e_{t+1} / sqrt(sum e_t^2 sum e_{t+1}^2), and over its standard error where it is 0 in truth."""
-    inside = np.ones(max(many.rows - 1, 0), dtype=bool)
-    inside[many.last[:-1]] = False
-    product = (apart[:-1] * apart[1:])[inside]
-    size = math.sqrt(float(np.sum(apart[:-1][inside] ** 2)) * float(np.sum(apart[1:][inside] ** 2)))
-    noise = math.sqrt(float(np.sum(product**2)))
+    here, onward = np.array(apart[:-1]), apart[1:]
+    here[many.last[:-1]] = 0.0  # its next row is another episode's
+    product = here * onward
+    squares = float(onward @ onward) - float(np.sum(apart[many.offsets[1:-1]] ** 2))
+    size, noise = math.sqrt(float(here @ here) * max(squares, 0.0)), math.sqrt(float(product @ product))
     return (float(product.sum()) / size, float(product.sum()) / noise) if noise > 0.0 else (0.0, 0.0)
