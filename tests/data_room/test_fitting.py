@@ -126,6 +126,34 @@ def test_one_call_says_the_same_as_two(log, shop):
     assert saver.problem.codec.fingerprint(one) == saver.problem.codec.fingerprint(two)
 
 
+def test_what_makes_no_sense_is_refused_in_words():
+    many = read_log(TWO)
+    with pytest.raises(InvalidData, match="there are no episodes to learn from"):
+        many.select([False, False, False]).fit(2)
+    with pytest.raises(InvalidData, match=r"of shape \(1,\); it must be 3 booleans"):
+        many.select([True])
+    with pytest.raises(InvalidProblem, match="no kind of episodes 'old'"):
+        many.select("old")
+    with pytest.raises(InvalidData, match="guardrails is 3"):
+        read_log(TWO, guardrails=3)
+    with pytest.raises(InvalidProblem, match="guardrails is empty"):
+        many.fit(2).problem(np.full((2, 2), 0.5), [])
+    with pytest.raises(InvalidProblem, match="model is 'magic'"):
+        many.fit(2, model="magic")
+    with pytest.raises(InvalidProblem, match="by_step is 1; it must be True or False"):
+        many.fit(2, by_step=1)
+
+
+def test_a_fit_shows_itself_and_says_its_level():
+    fitted = read_log(TWO).fit(3, level=0.8)
+    assert repr(fitted) == "Fitted(Unknown of 2 states, 3 episodes, 0 notes)"
+    assert "80 % interval" in fitted.report()
+    same = read_log(TWO | {"complaint": [0] * 8}).fit(3)
+    assert same.notes == (
+        "complaint earned the same in every episode: its interval, of no width, says nothing",
+    )
+
+
 def test_several_targets_in_tables_of_labels(tmp_path):
     fitted = read_log(TWO).fit(3)
     (tmp_path / "new.csv").write_text("state,action,probability\na,y,0.25\na,x,0.75\nb,x,1\n")

@@ -64,7 +64,12 @@ class Episodes(Columns):
             if chosen not in known:
                 raise no_such("kind of episodes", chosen, known)
             chosen = self.kinds == chosen
-        mask = np.asarray(chosen, dtype=bool)
+        mask = np.asarray(chosen)
+        if mask.shape != (len(self),) or mask.dtype != np.bool_:
+            raise InvalidData(
+                f"chosen is {mask.dtype} of shape {mask.shape}; it must be {len(self)} booleans, one "
+                "for each episode, or the name of a kind"
+            )
         kinds = None if self.kinds is None else self.kinds[mask]
         return replace(super().select(mask), ids=self.ids[mask], kinds=kinds)
 

@@ -36,6 +36,7 @@ class Fitted:
         sums: counts of moves, ends and starts, and moments of rewards.
         given: whether the baseline was given, not observed.
         notes: what had to be assumed.
+        level: of the intervals.
     """
 
     model: Any
@@ -47,6 +48,14 @@ class Fitted:
     sums: Sums
     given: bool = False
     notes: tuple[str, ...] = ()
+    level: float = 0.95
+
+    def __repr__(self) -> str:
+        """A line: what there is, and how many of it."""
+        kind, log = type(self.model).__name__, self.history
+        return (
+            f"Fitted({kind} of {self.model.states:,} states, {len(log):,} episodes, {len(self.notes)} notes)"
+        )
 
     @property
     def believed(self) -> Mdp:
@@ -99,8 +108,8 @@ class Fitted:
         model, log = self.model, self.history
         lines = [
             f"{len(log):,} episodes, {log.rows:,} steps, {model.states:,} states, {model.actions:,} actions",
-            f"the baseline earns {_shown(self.reward)} in an episode",
-            *(f"of {name} {_shown(found)}" for name, found in self.values.items()),
+            f"the baseline earns {self._shown(self.reward)} in an episode",
+            *(f"of {name} {self._shown(found)}" for name, found in self.values.items()),
         ]
         for name, scale in self.scales.items():
             lines.append(
@@ -108,6 +117,10 @@ class Fitted:
                 f"{scale.low:g} to {scale.high:g}; neighbouring steps correlate by {scale.shared:.2g}"
             )
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)]) + "\n"
+
+    def _shown(self, found: Estimate) -> str:
+        low, high = found.interval
+        return f"{found.value:.4g}, {100 * self.level:.3g} % interval {low:.4g} to {high:.4g}"
 
     @property
     def _ends(self) -> int:
@@ -122,6 +135,8 @@ class Fitted:
         if isinstance(given, str) or not isinstance(given, Iterable):
             raise InvalidProblem(f"guardrails is {given!r}; give saver.Guardrail(...)s, or {{name: options}}")
         found = tuple(given)
+        if not found:
+            raise InvalidProblem("guardrails is empty; say at least one thing that must not get worse")
         for guard in found:
             checks.kind("guardrails", guard, Guardrail)
             if guard.name not in self.values:
@@ -141,8 +156,3 @@ class Fitted:
             return Guardrail(name, promise, **said)
         except TypeError as cause:
             raise InvalidProblem(f"guardrails[{name!r}]: {cause}") from None
-
-
-def _shown(found: Estimate) -> str:
-    low, high = found.interval
-    return f"{found.value:.4g}, 95 % interval {low:.4g} to {high:.4g}"

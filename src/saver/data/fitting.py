@@ -73,21 +73,29 @@ def fit(
         policy, more = observed(many, sums.rewards.counts, mdp, by_step)
         notes += more
     else:
-        policy = checks.policy(
-            mdp, read_policy(baseline, mdp.state_names, actions, mdp.states - len(states)), "baseline", False
-        )
-    values = {name: value_of(many, column, discount, level) for name, column in many.constraints.items()}
-    notes += tuple(
-        f"{name} earned the same in every episode: its interval, of no width, says nothing"
-        for name, found in values.items()
-        if found.stderr == 0.0
-    )
+        given = read_policy(baseline, mdp.state_names, actions, mdp.states - len(states))
+        policy = checks.policy(mdp, given, "baseline", known=False)
     columns = {"reward": many.rewards, **many.constraints}
     scales = {name: scale_of(many, column, sums.rewards.mean.shape) for name, column in columns.items()}
+    reward, values, more = _worth(many, discount, level)
     return Fitted(
-        mdp, checks.frozen(policy), values, scales, many, value_of(many, many.rewards, discount, level), sums,
-        baseline is not None, notes,
+        mdp, checks.frozen(policy), values, scales, many, reward, sums, baseline is not None, notes + more,
+        level,
     )  # fmt: skip
+
+
+def _worth(
+    many: Episodes, discount: float, level: float
+) -> tuple[Estimate, dict[str, Estimate], tuple[str, ...]]:
+    """What the baseline earns, of rewards and of each guardrail, and notes."""
+    reward = value_of(many, many.rewards, discount, level)
+    values = {name: value_of(many, column, discount, level) for name, column in many.constraints.items()}
+    notes = tuple(
+        f"{name} earned the same in every episode: its interval, of no width, says nothing"
+        for name, found in {"reward": reward, **values}.items()
+        if found.stderr == 0.0
+    )
+    return reward, values, notes
 
 
 def value_of(many: Episodes, column: Floats, discount: float, level: float) -> Estimate:
@@ -105,6 +113,8 @@ def value_of(many: Episodes, column: Floats, discount: float, level: float) -> E
 
 def _whole(episodes: Episodes, horizon: int, cut: str) -> tuple[Episodes, tuple[str, ...]]:
     """Episodes until the horizon; what was cut off before is refused, or dropped."""
+    if not len(episodes):
+        raise InvalidData("there are no episodes to learn from; give at least one")
     many = episodes.until(horizon)
     broken = ~many.complete | ((many.lengths < horizon) & (many.final_states >= 0))
     if not broken.any():

@@ -68,6 +68,8 @@ def read_log(
 def _guarded(given: Any) -> dict[str, str]:
     if isinstance(given, str):
         given = (given,)
+    if not isinstance(given, Iterable):
+        raise InvalidData(f"guardrails is {given!r}; it must be {{name: column}}, or names of columns")
     found = dict(given) if isinstance(given, Mapping) else {name: name for name in given}
     for name, column in found.items():
         if not isinstance(name, str) or not isinstance(column, str):
