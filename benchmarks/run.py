@@ -14,6 +14,7 @@ import foreseen
 import guarded
 import guarded_audit
 import guards
+import logs
 import losses_audit
 import numbers_table
 import planning
@@ -42,6 +43,7 @@ BENCHMARKS: dict[str, Callable[[], Table]] = {
     "unknown": unknown.table,
     "unknown-formula": unknown_formula.table,
     "unknown-speed": unknown_speed.table,
+    "logs": logs.table,
 }
 NUMBERS: dict[str, Callable[[], Table]] = {"numbers": numbers_table.table, "planning": planning.table}
 LONG: dict[str, Callable[[], Table]] = {

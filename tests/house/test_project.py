@@ -67,7 +67,9 @@ def test_terminals_and_pictures_are_known_to_one_room_each(heavy, rooms):
     assert found == rooms
 
 
-@pytest.mark.parametrize("heavy", ["matplotlib", "typer", "scipy.stats", "pandas", "gymnasium"])
+@pytest.mark.parametrize(
+    "heavy", ["matplotlib", "typer", "scipy.stats", "pandas", "pyarrow", "minari", "gymnasium"]
+)
 def test_importing_saver_leaves_heavy_packages_alone(heavy):
     code = f"import sys, saver; sys.exit({heavy!r} in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -11,8 +11,10 @@ import saver
 from saver import experiments
 from saver.cli import listing, show
 from saver.cli.designs import print_designs
+from saver.cli.logs import asked, evaluate, fit
 from saver.cli.options import (
     Alpha,
+    Asked,
     Campaigns,
     Declared,
     Delta,
@@ -166,7 +168,7 @@ def plot(
 
 @app.command()
 def diagnose(
-    scenario: Name,
+    scenario: Asked,
     episodes: Episodes = None,
     stderr: Annotated[float | None, typer.Option(help="a standard error that is wanted")] = None,
     alpha: Alpha = None,
@@ -183,9 +185,10 @@ def diagnose(
     """Say what a problem will cost before it is run, and what the paper's theory says about it.
 
     For example: `saver diagnose tree --episodes 2000 --stderr 0.05 --alpha 0.1`, or with lost and late
-    feedback `saver diagnose tree --losses 0.05 --out-at-once 100`
+    feedback `saver diagnose tree --losses 0.05 --out-at-once 100`. A file is what `saver fit` or
+    `saver.save` wrote: a problem with its history, or a scenario.
     """
-    made = find_scenario(scenario, **scenario_options(alpha, delta, more))
+    made = asked(scenario, scenario_options(alpha, delta, more))
     with show.working("diagnosing"):
         found = saver.diagnose(
             made,
@@ -233,6 +236,10 @@ def design(
     print_designs(made, compared, limits)
     if picture is not None:
         print(f"picture: {picture}")
+
+
+app.command()(fit)
+app.command()(evaluate)
 
 
 @app.command("list")

@@ -30,6 +30,9 @@ def whole(least: int) -> Callable[[Any], int]:
     return read
 
 
+Asked = Annotated[
+    str, typer.Argument(metavar="SCENARIO|FILE", help="a name from `saver list`, or a file of a problem")
+]
 Name = Annotated[str, typer.Argument(metavar="SCENARIO", help="a name from `saver list`")]
 Out = Annotated[
     Path, typer.Option(help="folder of the results; complete parts in it are kept", show_default=True)

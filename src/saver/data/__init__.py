@@ -1,19 +1,38 @@
-"""From elsewhere and back: Gymnasium's environments."""
+"""From elsewhere and back: logs become problems, environments models, and episodes are written out."""
 
 from typing import Any
 
+from saver.data.campaigns import from_campaign
+from saver.data.episodes import Episodes
+from saver.data.fitted import Fitted
+from saver.data.fitting import fit
+from saver.data.gymmodels import from_gymnasium, unknown_from_gymnasium, world_from_gymnasium
+from saver.data.offpolicy import Evaluation, OffPolicy, evaluate, off_policy
+from saver.data.onecall import problem
 from saver.data.playing import CutOff, play
-from saver.data.tables import from_gymnasium, unknown_from_gymnasium, world_from_gymnasium
+from saver.data.reading import read_log
+from saver.data.scales import Scale
 from saver.data.vector import play_many
 
 LATE = ("ScenarioEnv", "register")  # they need Gymnasium, which is imported when they are asked for
 
 __all__ = [
     "CutOff",
+    "Episodes",
+    "Evaluation",
+    "Fitted",
+    "OffPolicy",
+    "Scale",
     "ScenarioEnv",
+    "evaluate",
+    "fit",
+    "from_campaign",
     "from_gymnasium",
+    "off_policy",
     "play",
     "play_many",
+    "problem",
+    "read_log",
     "register",
     "unknown_from_gymnasium",
     "world_from_gymnasium",

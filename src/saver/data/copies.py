@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from saver.data.extra import gymnasium
-from saver.data.tables import steps_of
+from saver.data.gym import gymnasium
+from saver.data.gymmodels import steps_of
 from saver.errors import InvalidData, InvalidProblem
 
 

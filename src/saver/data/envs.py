@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from saver.data.extra import gymnasium
+from saver.data.gym import gymnasium
 from saver.errors import InvalidData
 from saver.problem import checks
 from saver.problem.model import END

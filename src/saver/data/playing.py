@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from saver.collect import Trial
-from saver.data.extra import gymnasium
+from saver.data.gym import gymnasium
+from saver.data.gymmodels import BARE, steps_of
 from saver.data.spaces import Numbering
-from saver.data.tables import BARE, steps_of
 from saver.data.watching import Guardrails, Step, check_guardrails, columns, observed
 from saver.errors import InvalidData, InvalidProblem
 from saver.problem import checks

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from saver.data.extra import gymnasium
+from saver.data.gym import gymnasium
 from saver.errors import InvalidData, InvalidProblem
 
 

@@ -1,157 +1,81 @@
-"""Gymnasium's environments as models: by their table of transitions, or without one."""
+"""Episodes as Arrow tables and Parquet files, which `read_log` reads back."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from saver._types import Floats
-from saver.data.extra import opened
-from saver.data.spaces import Numbering
-from saver.data.watching import REWARD, Guardrails, Step, check_guardrails, observed
-from saver.errors import InvalidProblem
-from saver.problem import Gaussian, Mdp, Unknown, World
-from saver.problem.gymtable import GymTable
+from saver._files import replacing
+from saver.data.episodes import UNSEEN, Episodes
+from saver.data.labels import told
+from saver.data.models import END_LABEL
+from saver.data.needed import needed
+from saver.errors import InvalidData
+from saver.problem.columns import NOT_SEEN
+from saver.problem.model import END
 
-BARE = "gymnasium.make(..., max_episode_steps={})"
+RESERVED = ("episode", "step", "state", "action", "reward", "propensity", "next_state", "complete", "kind")
 
 
-def from_gymnasium(env: Any, *, horizon: int | None = None, discount: float = 1.0, start: Any = None) -> Mdp:
-    """The model of an environment that has a table of transitions, such as FrozenLake, Taxi, CliffWalking.
+def table(many: Episodes) -> Any:
+    """One row for each step.
 
-    States keep their numbers. What ends an episode leads to one terminal state, which is added: some
-    environments enter a state in one move as an end, in another not.
-
-    Args:
-        env: an environment, or the id of one; `env.unwrapped.P[state][action]` must be a list of
-            (probability, next state, reward, done).
-        horizon: the most steps of an episode; that of the environment if it has one.
-        discount: in (0, 1].
-        start: a distribution over the states, or one; `env.unwrapped.initial_state_distrib` if it has that.
+    Columns: episode, step, state, action, reward, one for each guardrail; propensity where recorded;
+    next_state where any episode tells its last one (missing where it ended), complete where one was cut off,
+    kind where known.
     """
-    with opened(env) as found:
-        return _model(found, horizon, discount, start)[1]
+    arrow = needed("pyarrow", "to_arrow")
+    for name in many.constraints:
+        if name in RESERVED:
+            raise InvalidData(f"a guardrail has the name {name!r}, as a column of the table; rename it")
+    columns: dict[str, Any] = {
+        "episode": arrow.array(np.repeat(many.ids, many.lengths)),
+        "step": many.steps,
+        "state": _labels(arrow, many.states, many.state_labels),
+        "action": _labels(arrow, many.actions, many.action_labels),
+        "reward": many.rewards,
+    }
+    for name, column in many.constraints.items():
+        columns[name] = arrow.array(column, from_pandas=True)  # NaN: not measured
+    if many.propensities is not None:
+        columns["propensity"] = many.propensities
+    if (many.final_states != NOT_SEEN).any():
+        columns["next_state"] = _next_states(arrow, many)
+    if not many.complete.all():
+        columns["complete"] = np.repeat(many.complete, many.lengths)
+    if many.kinds is not None:
+        columns["kind"] = arrow.array(np.repeat(many.kinds, many.lengths)).dictionary_encode()
+    return arrow.table(columns).replace_schema_metadata(told(many.state_labels, many.action_labels))
 
 
-def world_from_gymnasium(
-    env: Any,
-    guardrails: Guardrails = REWARD,
-    *,
-    horizon: int | None = None,
-    discount: float = 1.0,
-    start: Any = None,
-) -> World:
-    """The truth of an environment that has a table: for `diagnose`, `simulate`, and values of policies.
-
-    `world.mdp` is the model of `from_gymnasium`. Rewards and guardrails have the means and variances of the
-    table, and are drawn from it, together with the next state. `guardrails` are those of `play`, with an
-    empty `info`.
-    """
-    check_guardrails(guardrails)
-    with opened(env) as found:
-        table, mdp = _model(found, horizon, discount, start)
-    steps = [
-        Step(int(s), int(a), float(reward), int(to), bool(done), {})
-        for s, a, to, _, reward, done in table.rows
-    ]
-    seen = [observed(guardrails, step) for step in steps]
-    laws: Any = {}
-    for name in guardrails if isinstance(guardrails, Mapping) else [None]:
-        values = np.array([item if name is None else item[name] for item in seen], dtype=np.float64)
-        laws[name] = _law(table, values)
-    constraint = laws if isinstance(guardrails, Mapping) else laws[None]
-    reward = _law(table, table.rows[:, 4])
-    return World(mdp, reward, constraint, outcome=TableOutcome(table, seen))
+def write_parquet(many: Episodes, path: str | os.PathLike[str]) -> None:
+    """The table in a file, whole or not at all."""
+    parquet = needed("pyarrow.parquet", "to_parquet")
+    target, rows = Path(path), table(many)
+    try:
+        with replacing(target) as partial:
+            parquet.write_table(rows, partial)
+    except OSError as cause:
+        raise InvalidData(f"cannot write {target}: {cause.strerror or cause}; give another path") from None
 
 
-def unknown_from_gymnasium(
-    env: Any, *, horizon: int | None = None, discount: float = 1.0, start: Any = None
-) -> Unknown:
-    """The place of a model that an environment has no table of, such as Blackjack: moves are learned.
-
-    States are the elements of the observation space, actions those of the action space; where an element is
-    no number from 0, its name is what Python writes: "(13, 10, 0)" in Blackjack.
-    """
-    with opened(env) as found:
-        states = Numbering(found.observation_space, "observation")
-        actions = Numbering(found.action_space, "action")
-        return Unknown(
-            states.count,
-            actions.count,
-            _horizon(found, horizon),
-            discount=discount,
-            start=start,
-            state_names=states.names,
-            action_names=actions.names,
-        )
+def _labels(arrow: Any, codes: Any, labels: tuple[str, ...], missing: Any = None) -> Any:
+    indices = arrow.array(codes.astype(np.int32), mask=missing)
+    return arrow.DictionaryArray.from_arrays(indices, arrow.array(labels, arrow.string()))
 
 
-class TableOutcome:
-    """What a step in a table shows, given where it led: one of its rows that lead there, by their chances."""
-
-    def __init__(self, table: GymTable, seen: list[Any]) -> None:
-        self.over, self.seen = table.states, seen
-        self.rewards, self.chances = table.rows[:, 4].tolist(), table.rows[:, 3].tolist()
-        self.rows: dict[tuple[int, int, int], list[int]] = {}
-        for i, (s, a, to, p, _, done) in enumerate(table.rows.tolist()):
-            if p > 0:
-                self.rows.setdefault((int(s), int(a), self.over if done else int(to)), []).append(i)
-
-    def __call__(
-        self, rng: np.random.Generator, step: int, state: int, action: int, following: int
-    ) -> tuple[float, Any]:
-        rows = self.rows[state, action, following if following >= 0 else self.over]
-        if len(rows) > 1:
-            chances = np.array([self.chances[row] for row in rows])
-            row = int(rng.choice(rows, p=chances / chances.sum()))
-        else:
-            row = rows[0]
-        return self.rewards[row], self.seen[row]
-
-
-def _model(env: Any, horizon: int | None, discount: float, start: Any) -> tuple[GymTable, Mdp]:
-    bare = env.unwrapped
-    if not hasattr(bare, "P"):
-        raise InvalidProblem(
-            f"{_name(env)} has no table of transitions, env.unwrapped.P; learn them: "
-            "saver.data.unknown_from_gymnasium(env, horizon=...) gives a saver.Unknown"
-        )
-    table = GymTable.of(bare.P)
-    if start is None:
-        start = getattr(bare, "initial_state_distrib", None)
-    if start is None:
-        raise InvalidProblem(f"{_name(env)} has no initial_state_distrib; give start=")
-    where = np.asarray(start, dtype=float) if np.ndim(start) else np.eye(table.states)[start]
-    return table, table.model(_horizon(env, horizon), where, discount=discount)
-
-
-def _horizon(env: Any, asked: int | None) -> int:
-    longest = steps_of(env)
-    if asked is None and longest is None:
-        raise InvalidProblem(f"{_name(env)} has no max_episode_steps; give horizon=")
-    if asked is not None and longest is not None and asked > longest:
-        raise InvalidProblem(
-            f"horizon is {asked}, but {_name(env)} stops after {longest} steps; make it by "
-            f"{BARE.format(asked)}, or give a shorter horizon"
-        )
-    return int(longest if asked is None else asked)  # type: ignore[arg-type]
-
-
-def steps_of(env: Any) -> int | None:
-    """After how many steps an environment stops by itself; None where nothing is said."""
-    spec = getattr(env, "spec", None)
-    longest = None if spec is None else spec.max_episode_steps
-    return None if longest is None else int(longest)
-
-
-def _name(env: Any) -> str:
-    return env.spec.id if getattr(env, "spec", None) is not None else type(env.unwrapped).__name__
-
-
-def _law(table: GymTable, values: Floats) -> Gaussian:
-    """The mean and the variance of each pair; the added state has neither."""
-    mean = table.mean(values)
-    s, a = table.rows[:, 0].astype(int), table.rows[:, 1].astype(int)
-    return Gaussian(mean, table.mean((values - mean[s, a]) ** 2))
+def _next_states(arrow: Any, many: Episodes) -> Any:
+    """The state after each row; missing where the episode ended."""
+    if UNSEEN in many.state_labels or END_LABEL in many.state_labels:
+        raise InvalidData(f"a state has the label {UNSEEN!r} or {END_LABEL!r}, which mean something else")
+    onward = np.empty(many.rows, dtype=np.int64)
+    onward[:-1] = many.states[1:]
+    onward[many.last] = many.final_states
+    unseen = len(many.state_labels)
+    return _labels(
+        arrow, np.where(onward == NOT_SEEN, unseen, np.maximum(onward, 0)), (*many.state_labels, UNSEEN),
+        onward == END,
+    )  # fmt: skip

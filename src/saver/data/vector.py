@@ -8,7 +8,7 @@ import numpy as np
 
 from saver.collect import Campaign, Trial
 from saver.data.copies import Copies, Single
-from saver.data.extra import gymnasium, opened
+from saver.data.gym import gymnasium, opened
 from saver.data.playing import Record, Table
 from saver.data.watching import Guardrails, check_guardrails, names_in
 from saver.problem import checks

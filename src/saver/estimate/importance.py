@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from saver._types import Floats, Ints
 from saver.errors import InvalidData
 from saver.estimate.interval import Estimate, from_parts, nothing_seen
 from saver.problem.bellman import by_step
+from saver.problem.bulk import episodes_of
 from saver.problem.checks import LARGEST, SUM_TOLERANCE, show
+from saver.problem.columns import Columns
 from saver.problem.mdp import Mdp
 
 
@@ -32,6 +36,29 @@ def importance_return(
             f"the propensities {propensities.tolist()} are too small"
         )
     return weighted
+
+
+def running_ratios(mdp: Any, target: Floats, many: Columns, propensities: Floats) -> Floats:
+    """prod_{u <= t} pi(a_u|s_u) / b(a_u|s_u), of each row of many episodes."""
+    found: Floats = by_step(mdp, target)[many.steps, many.states, many.actions] / propensities
+    lengths, first = many.lengths, many.offsets[:-1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        for t in range(1, int(lengths.max(initial=0))):
+            at = first[lengths > t] + t
+            found[at] *= found[at - 1]
+    return found
+
+
+def importance_returns(mdp: Any, target: Floats, many: Columns) -> Floats:
+    """`importance_return` of each of many episodes."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        ratios = running_ratios(mdp, target, many, many.propensities)
+        found = many.returns(ratios * many.rewards, mdp.discount)
+    wrong = (many.propensities <= 0) | (many.propensities > 1 + SUM_TOLERANCE)
+    for number in (*episodes_of(many, wrong)[:1], *np.flatnonzero(~(np.abs(found) <= LARGEST))[:1]):
+        one = many[number]
+        importance_return(mdp, target, one.states, one.actions, one.rewards, one.propensities)
+    return found
 
 
 def importance(count: int, mean: float, squares: float, covered: float, level: float = 0.95) -> Estimate:

@@ -9,13 +9,15 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from saver._types import Floats
-from saver.errors import InvalidProblem
+from saver.errors import InvalidData, InvalidProblem
 from saver.estimate.certainty import certainty, certainty_estimated, covered_share
-from saver.estimate.importance import importance, importance_return
+from saver.estimate.importance import importance, importance_return, importance_returns
 from saver.estimate.interval import Estimate
 from saver.estimate.recursion import Moves
 from saver.problem import checks
 from saver.problem.bellman import weights
+from saver.problem.bulk import suspects
+from saver.problem.columns import Columns
 from saver.problem.episode import Episode
 from saver.problem.model import END
 from saver.problem.moments import Moments, moment_step
@@ -90,6 +92,17 @@ class Log:
         weighted = episode.propensities if complete else None
         take(self.mdp, self.target, self.sums, episode.check(self.mdp, complete), weighted, complete)
 
+    def extend(self, episodes: Columns) -> None:
+        """Take in many episodes at once, as `saver.data.read_log` gives them; if one is refused, none is."""
+        if not isinstance(episodes, Columns):
+            raise InvalidData(
+                f"episodes is {type(episodes).__name__}; give what saver.data.read_log gives; add others "
+                "one by one"
+            )
+        for number in suspects(self.mdp, episodes):
+            episodes[number].check(self.mdp, bool(episodes.complete[number]))
+        take_all(self.mdp, self.target, self.sums, episodes)
+
     @property
     def moves(self) -> Any:
         """How often each pair led to each state, [S * A, S] sparse."""
@@ -111,6 +124,19 @@ def take(
         sums.weighted = (count + 1, *moment_step(count + 1, mean, squares, weighted))
         sums.weighted_seen[s, a] = True
     sums.add(mdp, episode, complete)
+
+
+def take_all(mdp: Any, target: Floats, sums: Sums, many: Columns) -> None:
+    """Add many episodes that were checked before; complete ones with propensities are weighted too."""
+    weighted = many if many.complete.all() else many.select(many.complete)
+    if many.propensities is not None and len(weighted):
+        returns = importance_returns(mdp, target, weighted)
+        mean = float(returns.mean())
+        seen = Moments(np.array(sums.weighted[0]), *map(np.array, sums.weighted[1:]))
+        seen.merge(Moments(np.array(len(returns)), np.array(mean), np.array(np.sum((returns - mean) ** 2))))
+        sums.weighted = (int(seen.counts), float(seen.mean), float(seen.squares))
+        sums.weighted_seen[weighted.states, weighted.actions] = True
+    sums.add_all(mdp, many)
 
 
 def estimate(

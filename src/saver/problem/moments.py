@@ -43,6 +43,15 @@ class Moments:
         for state, action, value in zip(states, actions, values, strict=True):
             self.add(state, action, value)
 
+    def extend_all(self, states: Any, actions: Any, values: Any) -> None:
+        """`extend` by the observations of many episodes: the same, to rounding."""
+        size, shape = self.mean.size, self.mean.shape
+        pairs = states * shape[1] + actions
+        counts = np.bincount(pairs, minlength=size)
+        mean = np.bincount(pairs, values, size) / np.maximum(counts, 1)
+        squares = np.bincount(pairs, (values - mean[pairs]) ** 2, size)
+        self.merge(Moments(counts.reshape(shape), mean.reshape(shape), squares.reshape(shape)))
+
     def merge(self, other: Moments) -> None:
         """Take in what another has seen (Chan, Golub and LeVeque 1983)."""
         counts = self.counts + other.counts

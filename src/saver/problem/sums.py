@@ -10,9 +10,12 @@ import numpy as np
 
 from saver._types import Ints
 from saver.problem.codec import portable
+from saver.problem.columns import NOT_SEEN, Columns
 from saver.problem.episode import Episode
 from saver.problem.model import END, Model
 from saver.problem.moments import Moments
+
+DENSE = 2**20  # codes that are counted in a table of their own
 
 
 @portable("sums")
@@ -75,6 +78,35 @@ class Sums:
                 else:
                     self.moves[pair, state] += 1
         self.rewards.extend(s, a, r)
+
+    def add_all(self, mdp: Any, many: Columns) -> None:
+        """Take in many episodes that were checked before: the same as one by one, to rounding."""
+        pairs, onward = many.states * mdp.actions + many.actions, many.following(mdp)
+        self.episodes += len(many)
+        self.starts = self.starts + np.bincount(many.states[many.offsets[:-1]], minlength=mdp.states)
+        seen = onward != NOT_SEEN
+        width = mdp.states + 1  # an end comes first
+        codes, counts, paid = tallied(
+            (pairs * width + onward + 1)[seen], many.rewards[seen], len(self.ends) * width
+        )
+        at, to = (codes // width).tolist(), (codes % width - 1).tolist()
+        for pair, state, count, reward in zip(at, to, counts.tolist(), paid.tolist(), strict=True):
+            self.paid[pair, state] += reward
+            if state == END:
+                self.ends[pair] += count
+            else:
+                self.moves[pair, state] += count
+        self.rewards.extend_all(many.states, many.actions, many.rewards)
+
+
+def tallied(codes: Ints, values: Any, size: int) -> tuple[Ints, Ints, Any]:
+    """The codes that occur, how often, and the sums of their values; codes are below `size`."""
+    if size <= max(DENSE, 4 * len(codes)):
+        counts = np.bincount(codes, minlength=size)
+        found = np.flatnonzero(counts)
+        return found, counts[found], np.bincount(codes, values, size)[found]
+    found, place, counts = np.unique(codes, return_inverse=True, return_counts=True)
+    return found, counts, np.bincount(place, values, len(found))
 
 
 def last_outcome(mdp: Any, episode: Episode, complete: bool) -> int | None:

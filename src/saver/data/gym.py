@@ -1,21 +1,18 @@
-"""Packages that only some readers need: imported when they are used, and named when they are missing."""
+"""Gymnasium, imported when it is used, and environments by their ids."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from saver.errors import InvalidProblem, SaverError
+from saver.data.needed import needed
+from saver.errors import InvalidProblem
 
 
 def gymnasium(part: str = "") -> Any:
     """Gymnasium, or a part of it such as "vector.utils"."""
-    try:
-        return importlib.import_module(f"gymnasium.{part}" if part else "gymnasium")
-    except ImportError:
-        raise SaverError("this needs Gymnasium 1.1 or newer: pip install 'saver-rl[gym]'") from None
+    return needed(f"gymnasium.{part}" if part else "gymnasium", "this", "gym")
 
 
 @contextmanager

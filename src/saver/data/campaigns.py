@@ -1,0 +1,77 @@
+"""What a campaign collected, as episodes with propensities and kinds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from saver.collect.apply import chances, policy_of
+from saver.collect.campaign import Campaign
+from saver.collect.events import Asked, Told
+from saver.data.episodes import Episodes
+from saver.errors import InvalidData
+from saver.problem.episode import Episode
+from saver.problem.statement import Problem
+from saver.safety.policies import Policy
+
+
+def from_campaign(campaign: Campaign) -> Episodes:
+    """The told episodes of a `Campaign(..., keep="episodes")`, in the order of telling.
+
+    `propensities` are the probabilities of what was done under the policy of the trial, `kinds` those of the
+    trials, `ids` their numbers. Under tracking a trial's actions follow from what was seen before: their
+    probability is 1, and `drawn` is False.
+    """
+    asked: dict[int, tuple[str, Policy]] = {}
+    told, kinds, complete, numbers = [], [], [], []
+    follows = _Follower(campaign)
+    for event in campaign.events:
+        if isinstance(event, Asked):
+            asked[event.number] = event.kind, follows.policy(event)
+        elif isinstance(event, Told):
+            kind, policy = asked.pop(event.number)
+            told.append(_with_chances(campaign.problem, event.episode, chances(policy, event.episode)))
+            kinds.append(kind)
+            complete.append(event.complete)
+            numbers.append(event.number)
+    if not told:
+        raise InvalidData("nothing has been told to this campaign yet; there is nothing to write")
+    mdp = campaign.problem.mdp
+    return Episodes.of(
+        told, complete, state_labels=_names(mdp.state_names, mdp.states),
+        action_labels=_names(mdp.action_names, mdp.actions), ids=np.array(numbers),
+        kinds=np.array(kinds, dtype=object), drawn=campaign.collector.track == "sample",
+    )  # fmt: skip
+
+
+class _Follower:
+    """The policy of each trial, from the events alone."""
+
+    def __init__(self, campaign: Campaign) -> None:
+        self.setup, self.plan, self.exploration = campaign._setup, None, None
+
+    def policy(self, event: Asked) -> Policy:
+        """As it was when it was asked."""
+        self.plan = event.plan or self.plan  # type: ignore[assignment]
+        if event.exploration is not None:
+            self.exploration = event.exploration
+        state: Any = _State(self.plan, self.exploration)
+        return policy_of(self.setup, state, event.policy, event.by_step)
+
+
+class _State:
+    """The part of a campaign's state that policies are made of."""
+
+    def __init__(self, plan: Any, exploration: Any) -> None:
+        self.plan, self.exploration = plan, exploration
+
+
+def _with_chances(problem: Problem, episode: Episode, likely: Any) -> Episode:
+    guarded = {rail.name: rail.column(episode) for rail in problem.rails}
+    return replace(episode, constraints=guarded, propensities=likely)
+
+
+def _names(names: Any, count: int) -> tuple[str, ...]:
+    return tuple(names) if names else tuple(map(str, range(count)))

@@ -1,0 +1,158 @@
+"""What a log says, and the problem that is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from saver._types import Floats
+from saver.data.episodes import Episodes
+from saver.data.models import believed
+from saver.data.offpolicy import OffPolicy, off_policy
+from saver.data.policies import read_policies, read_policy
+from saver.data.scales import Scale
+from saver.errors import InvalidProblem, no_such
+from saver.estimate.interval import Estimate
+from saver.problem import checks
+from saver.problem.guardrail import Guardrail
+from saver.problem.history import History
+from saver.problem.mdp import Mdp
+from saver.problem.statement import Problem
+from saver.problem.sums import Sums
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """What a log of the baseline says.
+
+    Attributes:
+        model: an `Unknown`, whose transitions a campaign learns on; or an `Mdp` of frequencies.
+        baseline: what was logged, [S, A].
+        values: what an episode of the baseline earned of each guardrail, with its interval.
+        scales: how noisy one observation is, of "reward" and of each guardrail.
+        history: the episodes until the horizon, as `Campaign(history=...)` takes them.
+        reward: what an episode of the baseline earned.
+        sums: counts of moves, ends and starts, and moments of rewards.
+        given: whether the baseline was given, not observed.
+        notes: what had to be assumed.
+        level: of the intervals.
+    """
+
+    model: Any
+    baseline: Floats
+    values: dict[str, Estimate]
+    scales: dict[str, Scale]
+    history: Episodes
+    reward: Estimate
+    sums: Sums
+    given: bool = False
+    notes: tuple[str, ...] = ()
+    level: float = 0.95
+
+    def __repr__(self) -> str:
+        """A line: what there is, and how many of it."""
+        kind, log = type(self.model).__name__, self.history
+        return (
+            f"Fitted({kind} of {self.model.states:,} states, {len(log):,} episodes, {len(self.notes)} notes)"
+        )
+
+    @property
+    def believed(self) -> Mdp:
+        """The transitions that were seen, as frequencies."""
+        return believed(self.model, self.sums)
+
+    def policy(self, source: Any) -> Floats:
+        """A policy from an array, or from a table of (state, action, probability) in labels."""
+        found = read_policy(source, self.model.state_names, self.model.action_names, self._ends)
+        return checks.policy(self.model, found, known=False)
+
+    def off_policy(self, target: Any, *, level: float = 0.95, reward: Any = None) -> OffPolicy:
+        """What a policy would earn, from the log alone: see `saver.data.off_policy`."""
+        logged = self.baseline if self.given or self.baseline.ndim > 2 else None  # else it is counted there
+        return off_policy(
+            self.model, self.history, self.policy(target), behaviour=logged, level=level, reward=reward
+        )
+
+    def problem(self, target: Any, guardrails: Any, **options: Any) -> Problem:
+        """The problem of evaluating a target, with the log as its history.
+
+        Args:
+            target: an array, a table of (state, action, probability) in labels, or several, {name: either}.
+            guardrails: `saver.Guardrail`s; or {name: options}, such as {"complaint": {"alpha": 0.05, "cost":
+                True}}, whose promise is `Bounded(0, 1)` by default, if all that was seen is there. The
+                baseline's value is learned from the log, unless it is given.
+            options: of `saver.Problem`.
+        """
+        guarded = self._guardrails(guardrails)
+        policies = read_policies(target, self.model.state_names, self.model.action_names, self._ends)
+        stated = Problem(self.model, policies, self.baseline, guardrails=guarded, **options)
+        said = self.history.propensities if self.given else None  # frequencies are not what was recorded
+        kept = {guard.name: self.history.constraints[guard.name] for guard in guarded}
+        logged = replace(self.history, propensities=said, constraints=kept)
+        return replace(stated, history=History.of(stated, logged))
+
+    def against(self, problem: Problem) -> tuple[str, ...]:
+        """What of a problem's promises the log contradicts, in sentences."""
+        found = [
+            f"{guard.name} {said}"
+            for guard in problem.guardrails
+            for said in self.scales[guard.name].against(guard.promise)
+        ]
+        if problem.reward is not None and not problem.reward.by_pair:
+            found += [f"reward {said}" for said in self.scales["reward"].against(problem.reward)]
+        return tuple(found)
+
+    def report(self) -> str:
+        """What was found, in lines."""
+        model, log = self.model, self.history
+        lines = [
+            f"{len(log):,} episodes, {log.rows:,} steps, {model.states:,} states, {model.actions:,} actions",
+            f"the baseline earns {self._shown(self.reward)} in an episode",
+            *(f"of {name} {self._shown(found)}" for name, found in self.values.items()),
+        ]
+        for name, scale in self.scales.items():
+            lines.append(
+                f"one {name} has deviation {scale.deviation:.3g} (largest {scale.largest:.3g}), from "
+                f"{scale.low:g} to {scale.high:g}; neighbouring steps correlate by {scale.shared:.2g}"
+            )
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)]) + "\n"
+
+    def _shown(self, found: Estimate) -> str:
+        low, high = found.interval
+        return f"{found.value:.4g}, {100 * self.level:.3g} % interval {low:.4g} to {high:.4g}"
+
+    @property
+    def _ends(self) -> int:
+        """States that were added for ends."""
+        return int(self.model.states) - len(self.history.state_labels)
+
+    def _guardrails(self, given: Any) -> tuple[Guardrail, ...]:
+        if isinstance(given, Guardrail):
+            given = (given,)
+        if isinstance(given, Mapping):
+            given = [self._guardrail(name, options) for name, options in given.items()]
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise InvalidProblem(f"guardrails is {given!r}; give saver.Guardrail(...)s, or {{name: options}}")
+        found = tuple(given)
+        if not found:
+            raise InvalidProblem("guardrails is empty; say at least one thing that must not get worse")
+        for guard in found:
+            checks.kind("guardrails", guard, Guardrail)
+            if guard.name not in self.values:
+                raise no_such("guardrail in the log", guard.name, list(self.values))
+        return found
+
+    def _guardrail(self, name: str, options: Any) -> Guardrail:
+        if isinstance(options, Guardrail):
+            return options
+        if name not in self.values:
+            raise no_such("guardrail in the log", name, list(self.values))
+        if not isinstance(options, Mapping):
+            raise InvalidProblem(f"guardrails[{name!r}] is {options!r}; give its options, such as alpha=0.05")
+        said = dict(options)
+        promise = said.pop("promise", None) or self.scales[name].promise(name)
+        try:
+            return Guardrail(name, promise, **said)
+        except TypeError as cause:
+            raise InvalidProblem(f"guardrails[{name!r}]: {cause}") from None

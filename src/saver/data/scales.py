@@ -1,0 +1,125 @@
+"""How noisy one observation is, and what of a promise about it the log contradicts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from saver._types import Floats
+from saver.errors import InvalidProblem
+from saver.problem.columns import Columns
+from saver.problem.promise import Bounded
+
+OFTEN = 30  # observations of a pair whose deviation is looked at by itself
+FAR = 4.0  # standard errors
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The noise of one observation around the mean of its pair, and tests of what promises say of it.
+
+    Attributes:
+        deviation: of all pairs together.
+        stderr: of `deviation`.
+        largest: the largest deviation of a pair that was seen 30 times or more; `deviation` if none was.
+        largest_stderr: of `largest`.
+        low, high: what was seen.
+        shared: the correlation of the noise of neighbouring steps of an episode; 0 if steps are independent.
+        shared_errors: how many standard errors `shared` is from 0.
+        observations: how many there are.
+    """
+
+    deviation: float
+    stderr: float
+    largest: float
+    largest_stderr: float
+    low: float
+    high: float
+    shared: float
+    shared_errors: float
+    observations: int
+
+    def promise(self, name: str) -> Bounded:
+        """What can be promised without being told: [0, 1], if all is there."""
+        if self.low >= 0.0 and self.high <= 1.0:
+            return Bounded(0.0, 1.0)
+        raise InvalidProblem(
+            f"{name} was seen from {self.low:g} to {self.high:g}, which is no promise; say where it must "
+            "lie, by promise=saver.Bounded(low, high), or how it varies, by saver.SubGaussian(scale, floor, "
+            "ceiling)"
+        )
+
+    def against(self, promise: Any) -> tuple[str, ...]:
+        """What of a promise about all pairs the log contradicts, in sentences."""
+        said = []
+        low, high = promise.bounds
+        if self.low < low or self.high > high:
+            said.append(f"was seen from {self.low:g} to {self.high:g}, outside [{low:g}, {high:g}]")
+        if self.largest - FAR * self.largest_stderr > promise.scale:
+            said.append(
+                f"has a pair with deviation {self.largest:.3g} ± {self.largest_stderr:.1g}, above the "
+                f"promised scale {promise.scale:g}"
+            )
+        if self.shared_errors > FAR:
+            said.append(
+                f"shares noise between steps of an episode (correlation {self.shared:.2g}, "
+                f"{self.shared_errors:.0f} standard errors): promises suppose fresh noise at each step; "
+                + _remedy(promise)
+            )
+        return tuple(said)
+
+
+def _remedy(promise: Any) -> str:
+    if isinstance(promise, Bounded):
+        return "with unknown transitions a Bounded promise holds all the same"
+    return "a SubGaussian scale larger by the square root of the number of steps allows it"
+
+
+def scale_of(many: Columns, column: Floats, shape: tuple[int, int]) -> Scale:
+    """The residuals e = x - mean(s,a), their deviation sqrt(sum e^2 / (n - pairs)), and their correlation.
+
+    The standard error of a deviation d is that of the mean of e^2 over 2 d, whatever the noise's law.
+    """
+    seen = ~np.isnan(column)
+    pairs = many.states * shape[1] + many.actions
+    size = shape[0] * shape[1]
+    known, values = (pairs, column) if seen.all() else (pairs[seen], column[seen])
+    counts = np.bincount(known, minlength=size)
+    mean = np.bincount(known, values, size) / np.maximum(counts, 1)
+    apart = column - mean[pairs]
+    apart[~seen] = 0.0
+    squares = apart**2
+    total, fourth = np.bincount(pairs, squares, size), np.bincount(pairs, squares**2, size)
+    n = int(counts.sum())
+    deviation, stderr = _deviation(n, int(np.sum(counts > 0)), float(total.sum()), float(fourth.sum()))
+    largest = deviation, stderr
+    often = np.flatnonzero(counts >= OFTEN)
+    if len(often):
+        p = int(often[np.argmax(total[often] / (counts[often] - 1))])
+        largest = _deviation(int(counts[p]), 1, float(total[p]), float(fourth[p]))
+    shared, errors = _shared(many, apart)
+    return Scale(
+        deviation, stderr, *largest, float(np.min(values, initial=math.inf)),
+        float(np.max(values, initial=-math.inf)), shared, errors, n,
+    )  # fmt: skip
+
+
+def _deviation(n: int, pairs: int, total: float, fourth: float) -> tuple[float, float]:
+    if n <= pairs:
+        return 0.0, math.inf
+    found = math.sqrt(total / (n - pairs))
+    spread = math.sqrt(max(fourth / n - (total / n) ** 2, 0.0) / n)
+    return found, spread / (2.0 * found) if found > 0.0 else 0.0
+
+
+def _shared(many: Columns, apart: Floats) -> tuple[float, float]:
+    """sum e_t e_{t+1} / sqrt(sum e_t^2 sum e_{t+1}^2), and over its standard error where it is 0 in truth."""
+    here, onward = np.array(apart[:-1]), apart[1:]
+    here[many.last[:-1]] = 0.0  # its next row is another episode's
+    product = here * onward
+    squares = float(onward @ onward) - float(np.sum(apart[many.offsets[1:-1]] ** 2))
+    size, noise = math.sqrt(float(here @ here) * max(squares, 0.0)), math.sqrt(float(product @ product))
+    return (float(product.sum()) / size, float(product.sum()) / noise) if noise > 0.0 else (0.0, 0.0)
