@@ -56,7 +56,7 @@ class Knowing(Returns):
 
     def measure(self, line, episode):
         found = super().measure(line, episode)
-        line.proxy = 0.0
+        line.proxy = line.tilt = 0.0
         return found
 
 
@@ -66,8 +66,8 @@ class Halved(Returns):
     def proxy_of(self, play):
         return float(self.promise.scale**2 * play.noise + (self.span / 4) ** 2)
 
-    def luck(self, Q):
-        return super().luck(Q) / 2
+    def luck(self, Q, R):
+        return super().luck(Q, R) / 2
 
 
 class Apart(Returns):
