@@ -166,6 +166,26 @@ def test_a_missing_column_is_named_with_those_that_there_are(tmp_path, kind):
         read_log(SOURCES[kind](tmp_path, columns))
 
 
+@pytest.mark.parametrize("column", ["state", "action"])
+def test_a_text_among_numbers_in_a_csv_is_named_by_line(tmp_path, column):
+    rows = {"state": ["7", "8", "8"], "action": ["0", "1", "0"]}
+    rows[column][1] = "x"
+    lines = [f"{i},0,{s},{a},1.0" for i, (s, a) in enumerate(zip(*rows.values(), strict=True))]
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join(["episode,step,state,action,reward", *lines]) + "\n")
+    with pytest.raises(InvalidData, match=rf"line 3, column '{column}': 'x' is a text, and '[07]' above it"):
+        read_log(path, guardrails={})
+    said = pd.read_csv(path, dtype={column: str})
+    assert "x" in getattr(read_log(said, guardrails={}), f"{column}_labels")
+
+
+def test_a_number_among_texts_in_a_csv_is_named_by_line(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("episode,step,state,action,reward\na,0,s,l,1\nb,0,s,r,1\nc,0,s,3,1\n")
+    with pytest.raises(InvalidData, match="line 4, column 'action': '3' is a whole number, and 'l' above"):
+        read_log(path, guardrails={})
+
+
 def test_mixed_types_in_a_label_column_are_named_by_row():
     with pytest.raises(InvalidData, match="row 3, column 'state': 7 is int, and above it is str"):
         read_log(pd.DataFrame(changed("state", 3, 7)))

@@ -36,10 +36,9 @@ class Foresight:
     gains: Any
 
     @classmethod
-    def of(cls, statistics: Statistics) -> Foresight:
-        """Of a pair that was never seen the average of the others is believed."""
+    def of(cls, statistics: Statistics, means: Floats) -> Foresight:
+        """Constraint means are [m, S, A]; of a pair never seen the average of the others is believed."""
         rows, counts = statistics.model.transitions, statistics.counts
-        means = statistics.problem.means(statistics.constraint_mean)
         usual = (counts * means).sum(axis=(1, 2)) / max(counts.sum(), 1)
         gains = np.where(counts > 0, means, usual[:, None, None])
         indptr, indices = rows.indptr.astype(np.int64), rows.indices.astype(np.int64)

@@ -78,7 +78,9 @@ class Learner:
         problem, model, moves = self.problem, statistics.model, statistics.moves
         assert moves is not None
         asked = question(model, problem.targets, problem.baseline, problem.estimand)
-        usual, counts = visits(model, asked.reference), statistics.counts
+        counts = statistics.counts
+        plain = model.discount == 1.0 and asked.reference is problem.first
+        usual = asked.size if plain else visits(model, asked.reference)
         mean = np.where(counts > 0, statistics.mean, average(statistics.mean, counts, asked.size))
         oracle = "model" in self.collector.knows
         found = prices(model, answers(problem), mean, variance, None if oracle else moves)
@@ -93,7 +95,7 @@ class Learner:
             np.maximum(found.rewards if apart else found.rewards + found.moves, 0.0),
             means if oracle else hoped(problem, means, counts),
             (required, paced),
-            weights(model, problem.baseline),
+            lambda: weights(model, problem.baseline),
             asked.reference if warm is None else by_step(model, warm),
             found.moves if apart else None,
         )
@@ -102,7 +104,7 @@ class Learner:
         off[planner.nodes.step, planner.nodes.state] = False
         policy[off] = self.unseen[off]
         needed = self._unplanned(asked.size, flow, statistics.episode)
-        return Designed(policy, None, flow.sum(axis=2), needed, Foresight.of(statistics))
+        return Designed(policy, None, flow.sum(axis=2), needed, Foresight.of(statistics, means))
 
     def _unplanned(self, size: Floats, flow: Floats, number: int) -> Ints:
         """What comes first: pairs with weight that the plan will not visit by itself."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -128,7 +129,7 @@ class Designer:
         planner = copy.copy(self.planner)  # solves of several campaigns may run at once
         planner.last = warm
         hint = self.asked.reference if warm is None else None
-        plan = safe_plan(planner, self.problem, w, means, (required, paced), self.safe, hint)
+        plan = safe_plan(planner, self.problem, w, means, (required, paced), lambda: self.safe, hint)
         return Designed(planner.unroll(plan)[0], planner.last)
 
     def _check_sepec(self) -> None:
@@ -172,7 +173,7 @@ def safe_plan(
     w: Floats,
     means: Floats,
     line: tuple[Floats, Floats],
-    safe: Floats,
+    safe: Callable[[], Floats],
     hint: Floats | None,
     onward: Floats | None = None,
 ) -> Solved:
@@ -186,10 +187,10 @@ def safe_plan(
     )  # fmt: skip
 
 
-def _together(planner: Planner, means: Floats, wanted: list[float], safe: Floats) -> Floats:
+def _together(planner: Planner, means: Floats, wanted: list[float], safe: Callable[[], Floats]) -> Floats:
     """What to ask of all guardrails at once: as wanted, or of each a little less than is attainable."""
     asked = np.array(wanted)
-    if len(asked) == 1 or np.all(np.sum(safe * means, axis=(1, 2)) > asked):
+    if len(asked) == 1 or np.all(np.sum(safe() * means, axis=(1, 2)) > asked):
         return asked
     spans = [planner.best_value(mean) + planner.best_value(-mean) for mean in means]
     scales = np.maximum(spans, SMALLEST * np.maximum(np.abs(asked), 1.0))

@@ -28,7 +28,8 @@ def open_csv(path: Path, kinds: Mapping[str, str]) -> Source:
         column_types={name: types[kind] for name, kind in kinds.items()}, include_columns=list(kinds),
         null_values=[""], strings_can_be_null=True,
     )  # fmt: skip
-    return Source(str(path), _batches(reader, arrow, path, options), lambda row: line_of(path, row), {})
+    batches = _batches(reader, arrow, path, options)
+    return Source(str(path), batches, lambda row: line_of(path, row), {}, typed=False)
 
 
 def _names(path: Path) -> list[str]:

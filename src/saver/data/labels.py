@@ -46,11 +46,16 @@ class Labels:
         result: Ints = np.append(place, -1)[found]
         return result
 
+    def odd(self) -> list[int]:
+        """The codes of texts where the first label is a whole number, and the other way around."""
+        kinds = [is_number(word) for word in self.codes]
+        return [code for code, kind in enumerate(kinds) if kind != kinds[0]]
+
     def sorted(self) -> tuple[tuple[str, ...], Ints]:
         """All labels in order, numbers by size, and the new code of each old one; given ones come first."""
         words = list(self.codes)
         first, rest = words[: self.given], words[self.given :]
-        rest.sort(key=int if all(map(_is_number, rest)) else None)
+        rest.sort(key=int if all(map(is_number, rest)) else None)
         labels = (*first, *rest)
         codes = {label: code for code, label in enumerate(labels)}
         return labels, np.array([codes[word] for word in words], dtype=np.int64)
@@ -72,7 +77,8 @@ def _texts(arrow: Any, compute: Any, array: Any) -> Any:
     return compute.cast(array, arrow.string())
 
 
-def _is_number(word: str) -> bool:
+def is_number(word: str) -> bool:
+    """Whether a label is a whole number as one writes it."""
     return (word.removeprefix("-").isdecimal() and str(int(word)) == word) if word.isascii() else False
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from saver._types import Floats, Ints
 from saver.data.episodes import UNSEEN, Episodes
-from saver.data.labels import Labels, kept
+from saver.data.labels import Labels, is_number, kept
 from saver.data.needed import needed
 from saver.data.ordering import check_steps, ordered
 from saver.data.parquet import ROWS, check_rows
@@ -129,11 +129,26 @@ class Reader:
             raise source.wrong(self.rows + int(bad[0]), column, "it is missing; every row must have one")
         return codes.astype(np.int32)
 
+    def _check_types(self, source: Source, whole: dict[str, Any]) -> None:
+        """Refuse a file of plain text in whose labels a text stands among numbers: it is hardly meant."""
+        for role in () if source.typed else ("state", "action"):
+            words = list(self.labels[role].codes)
+            if odd := self.labels[role].odd():
+                row = int(np.argmax(np.isin(whole[role], odd)))
+                kinds = [("a text", "a whole number")[is_number(words[at])] for at in (odd[0], 0)]
+                what = (
+                    f"{words[odd[0]]!r} is {kinds[0]}, and {words[0]!r} above it is {kinds[1]}; all must be "
+                    "of one type. Where all are texts, give a table that says so, such as "
+                    "pandas.read_csv(path, dtype={column: str})"
+                )
+                raise source.wrong(row, self.roles[role], what)
+
     def episodes(self, source: Source) -> Episodes:
         """All that was read, in order."""
         if not self.rows:
             raise InvalidData(f"{source.name} has no rows; it must have one for each step")
         whole = {name: np.concatenate(self.parts.pop(name)) for name in list(self.parts)}
+        self._check_types(source, whole)
         steps, column = whole.pop("step").astype(np.int64), self.roles["step"]
         ids = whole.pop("episode")
         order, offsets = ordered(ids, steps)

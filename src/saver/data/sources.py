@@ -32,12 +32,14 @@ class Source:
         batches: its parts.
         row: how messages call a row.
         meta: what its schema says of it.
+        typed: whether the source itself says what is a text and what a number.
     """
 
     name: str
     batches: Iterator[Any]
     row: Callable[[int], str]
     meta: Mapping[bytes, bytes]
+    typed: bool = True
 
     def wrong(self, row: int, column: str, what: str) -> InvalidData:
         """The error about one cell."""

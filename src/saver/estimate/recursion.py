@@ -16,7 +16,7 @@ from saver.estimate.spread import Declared
 from saver.problem import checks
 from saver.problem.bellman import by_step, followed
 from saver.problem.moments import Moments
-from saver.problem.moving import still
+from saver.problem.moving import still, worth
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +99,7 @@ def recursion(
 
 def backward(mdp: Any, pi: Floats, mean: Floats, P: Any) -> Floats:
     Y = np.zeros((mdp.horizon + 1, mdp.states))
-    for t in reversed(range(mdp.horizon)):
-        Y[t] = np.sum(pi[t] * (mean + mdp.discount * (P @ Y[t + 1]).reshape(mean.shape)), axis=1)
+    worth(P.indptr, P.indices, P.data, still(pi), still(mean), mdp.discount, Y)
     return Y
 
 

@@ -16,7 +16,7 @@ from saver.errors import InvalidData, InvalidProblem
 from saver.problem import checks, convert
 from saver.problem.codec import portable
 from saver.problem.model import Model
-from saver.problem.moving import reached
+from saver.problem.moving import reached, still
 
 Edge = tuple[int | str, int | str, int | str, float]
 LONGEST = 1_000_000  # steps
@@ -90,12 +90,12 @@ class Mdp(Model):
         matrix = sparse.coo_array((rows[:, 3], (pair, rows[:, 2].astype(np.int64))), shape=shape)
         return cls(matrix.tocsr(), horizon, **options)
 
-    @property
+    @cached_property
     def states(self) -> int:
         """S."""
         return int(self.transitions.shape[1])
 
-    @property
+    @cached_property
     def actions(self) -> int:
         """A."""
         return int(self.transitions.shape[0]) // self.states
@@ -116,15 +116,12 @@ class Mdp(Model):
     def layers(self) -> tuple[Ints, ...]:
         """For each step the states that some behaviour can be in; shorter than L if all episodes are."""
         layers: list[Ints] = []
-        seen = self.start > 0
-        while len(layers) < self.horizon and seen.any():
-            states = np.flatnonzero(seen)
+        states = np.flatnonzero(self.start > 0)
+        while len(layers) < self.horizon and len(states):
             if layers and np.array_equal(states, layers[-1]):
                 return (*layers, *[layers[-1]] * (self.horizon - len(layers)))
             layers.append(states)
-            rows = self.pairs(states)[self.available[states].ravel()]
-            seen = np.zeros(self.states, dtype=bool)
-            reached(self.flow.indptr, self.flow.indices, rows, seen)
+            states = reached(self.flow.indptr, self.flow.indices, still(self.available), states)
         return tuple(layers)
 
     def check_path(

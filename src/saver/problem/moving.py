@@ -62,11 +62,41 @@ def follow(
 
 
 @jit
-def reached(indptr: Any, indices: Any, rows: Any, seen: Any) -> None:
-    """Mark the states that these rows lead to."""
-    for p in rows:
-        for e in range(indptr[p], indptr[p + 1]):
-            seen[indices[e]] = True
+def reached(indptr: Any, indices: Any, available: Any, states: Any) -> Any:
+    """The states that available actions in `states` lead to, in order."""
+    S, A = available.shape
+    seen, count = np.zeros(S, dtype=np.bool_), 0
+    for s in states:
+        for a in range(A):
+            if available[s, a]:
+                for e in range(indptr[s * A + a], indptr[s * A + a + 1]):
+                    count += not seen[indices[e]]
+                    seen[indices[e]] = True
+    found, at = np.empty(count, dtype=np.int64), 0
+    for s in range(S):
+        if seen[s]:
+            found[at] = s
+            at += 1
+    return found
+
+
+@jit
+def worth(indptr: Any, indices: Any, data: Any, policy: Any, gain: Any, discount: float, Y: Any) -> None:
+    """Write to Y, [L + 1, S], what follows: sum_a pi_t(a|s) (gain(s,a) + discount sum_s' P(s'|s,a) Y_{t+1}).
+
+    The policy is [1, S, A], or [L, S, A].
+    """
+    S, A = gain.shape
+    for t in range(len(Y) - 2, -1, -1):
+        row = t if len(policy) > 1 else 0
+        for s in range(S):
+            total = 0.0
+            for a in range(A):
+                ahead, p = 0.0, s * A + a
+                for e in range(indptr[p], indptr[p + 1]):
+                    ahead += data[e] * Y[t + 1, indices[e]]
+                total += policy[row, s, a] * (gain[s, a] + discount * ahead)
+            Y[t, s] = total
 
 
 @jit

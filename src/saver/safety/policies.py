@@ -87,7 +87,7 @@ class Policy:
         """The probabilities of the actions; where no behaviour can be, of what an unseen row stands for."""
         place = int(self.grid.slot[step, state]) if self.by_step else state
         if place < 0:
-            return self._unseen(state)
+            return np.array(self._unseen[state])
         if not self.chosen:
             result: Floats = self.rows[place]
             return result
@@ -95,14 +95,12 @@ class Policy:
         row[self.rows[place]] = 1.0
         return row
 
-    def _unseen(self, state: int) -> Floats:
-        """Uniform, or the first available action."""
-        if not self.sure:
-            uniform: Floats = self.grid.mdp.uniform[state]
-            return uniform
-        row = np.zeros(self.grid.mdp.actions)
-        row[np.argmax(self.grid.mdp.available[state])] = 1.0
-        return row
+    @property
+    def _unseen(self) -> Floats:
+        """Uniform, or the first available action, [S, A]."""
+        mdp = self.grid.mdp
+        first: Floats = np.eye(mdp.actions)[np.argmax(mdp.available, axis=1)]
+        return first if self.sure else np.asarray(mdp.uniform)
 
     def by_node(self) -> Floats:
         """The probabilities at every node, [nodes, A]."""
@@ -130,8 +128,7 @@ class Policy:
         if not self.by_step:
             result = np.eye(mdp.actions)[self.rows] if self.chosen else np.array(self.rows)
         else:
-            unseen = np.array([self._unseen(s) for s in range(mdp.states)])
-            result = np.tile(unseen, (mdp.horizon, 1, 1))
+            result = np.tile(self._unseen, (mdp.horizon, 1, 1))
             result[self.grid.step, self.grid.state] = self.by_node()
         result.setflags(write=False)
         return result
