@@ -5,7 +5,7 @@ be afforded -> a collector turns both into episodes -> an estimate comes out.
 """
 
 from saver import _interrupt as _interrupt  # before what takes long
-from saver import data, design, errors, estimate, experiments, problem, safety, scenarios, theory
+from saver import data, design, errors, estimate, experiments, journal, problem, safety, scenarios, theory
 from saver.collect import (
     COLLECTORS,
     Campaign,
@@ -17,6 +17,8 @@ from saver.collect import (
     Trial,
 )
 from saver.engine import Runs, simulate
+from saver.journal import DurableCampaign
+from saver.journal import open_campaign as open  # noqa: A004
 from saver.problem import (
     END,
     Bernoulli,
@@ -50,6 +52,7 @@ __all__ = [
     "Collector",
     "Comparison",
     "Diagnosis",
+    "DurableCampaign",
     "Empirical",
     "Episode",
     "Feedback",
@@ -74,7 +77,9 @@ __all__ = [
     "errors",
     "estimate",
     "experiments",
+    "journal",
     "load",
+    "open",
     "problem",
     "safety",
     "save",

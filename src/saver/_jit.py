@@ -20,7 +20,7 @@ import numba
 from saver._files import sources
 
 config: Any = numba.config
-PLAIN = {"scenarios", "theory", "data", "experiments", "cli"}  # folders without compiled code
+PLAIN = {"scenarios", "theory", "data", "experiments", "cli", "journal"}  # folders without compiled code
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -27,6 +27,14 @@ class CampaignEnded(SaverError, RuntimeError):
     """All episodes of a campaign have been asked for."""
 
 
+class StoreFailed(SaverError, RuntimeError):
+    """A store of campaigns cannot be used, or did not write; nothing was half done."""
+
+
+class TooManyOut(SaverError, RuntimeError):
+    """As many trials are out as may be."""
+
+
 class Infeasible(SaverError, ValueError):
     """No behaviour can do what was asked."""
 

@@ -39,16 +39,15 @@ def told(
     *columns: Any,
 ) -> Told:
     """What happened in a trial: an `Episode`, or states, actions, rewards and constraints."""
-    checks.flag("complete", complete)
     found = find(state, trial)
-    seen = _episode(setup, episode, columns, complete, final_state)
-    likely = chances(found, seen)
-    _check_actions(setup, found, seen, likely)
-    check_propensities(f"trial {found.number}", seen, likely)
+    said = seen(setup, complete, final_state, episode, *columns)
+    likely = chances(found, said)
+    _check_actions(setup, found, said, likely)
+    check_propensities(f"trial {found.number}", said, likely)
     if complete and is_weighted(setup, found):
         mdp, target = setup.problem.mdp, setup.problem.first
-        importance_return(mdp, target, seen.states, seen.actions, seen.rewards, likely)
-    return Told(found.number, seen, complete)
+        importance_return(mdp, target, said.states, said.actions, said.rewards, likely)
+    return Told(found.number, said, complete)
 
 
 def extended(episodes: int) -> Extended:
@@ -102,13 +101,9 @@ def find(state: State, trial: Trial | int, lost: str = "abandoned; what came of 
     return found
 
 
-def _episode(
-    setup: Setup,
-    first: Any,
-    columns: tuple[Any, ...],
-    complete: bool = True,
-    final_state: int | str | None = None,
-) -> Episode:
+def seen(setup: Setup, complete: bool, final_state: int | str | None, first: Any, *columns: Any) -> Episode:
+    """An `Episode`, or its four sequences, as an episode that the problem allows."""
+    checks.flag("complete", complete)
     if isinstance(first, Episode) and (columns or final_state is not None):
         raise InvalidData("an episode was told with more beside it; tell the episode, or its four sequences")
     episode = first

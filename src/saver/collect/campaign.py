@@ -65,6 +65,7 @@ def alone(method: F) -> F:
         with self._lock:
             if self._busy:
                 raise InvalidData(f"{method.__name__} was called from inside a design; it must not be")
+            self._fresh()
             if self._torn:
                 raise InvalidData(
                     f"{method.__name__} cannot go on: an interrupt or an error has left this campaign half "
@@ -85,6 +86,7 @@ def reading(method: F) -> F:
     @functools.wraps(method)
     def guarded(self: Campaign, *arguments: Any, **options: Any) -> Any:
         with self._lock:
+            self._fresh()
             return method(self, *arguments, **options)
 
     return cast(F, guarded)
@@ -136,6 +138,9 @@ class Campaign:
         self._lock, self._busy, self._torn = threading.RLock(), False, False
         self._setup, self._state, self._events = setup, state, events
         self._width: tuple[Any, float] = (None, math.inf)
+
+    def _fresh(self) -> None:
+        """Before a look: here nothing can have happened elsewhere."""
 
     def _take(self, event: Event) -> None:
         self._torn = True  # until all of it has happened

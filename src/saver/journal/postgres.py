@@ -1,0 +1,133 @@
+"""Campaigns in PostgreSQL: for many machines. Locks and inserts are of one connection.
+
+A leader whose connection is gone has lost its lock and cannot insert; the key (campaign, seq) stops a second
+writer whatever happens.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from saver.errors import StoreFailed
+from saver.journal.memory import held_by
+from saver.journal.sql import SqlJournal, migrations
+
+SPACE = 0x53615665  # the first number of our advisory locks; the second is a campaign, 0 the schema
+HELD = 0x53615666  # the same of who holds a campaign
+SYNCHRONOUS = {"power": "on", "process": "off"}
+PATIENCE = 10  # seconds to connect
+
+
+class PostgresJournal(SqlJournal):
+    """A database of a server; its tables are made in the schema `saver`."""
+
+    mark = "%s"
+
+    def __init__(self, url: str, durability: str) -> None:
+        self.name, self.url, self.durability = (
+            re.sub(r"//([^:/@]*):[^@/]*@", r"//\1:***@", url),
+            url,
+            durability,
+        )
+        self._held: list[tuple[int, bool]] = []
+        self._base: Any = None
+        self._inside = False  # a transaction: what is lost then is lost with it
+        self._connect()
+
+    def _connect(self) -> None:
+        psycopg = _driver()
+        try:
+            self._base = psycopg.connect(self.url, autocommit=True, connect_timeout=PATIENCE)
+            self._base.execute(f"set synchronous_commit = {SYNCHRONOUS[self.durability]}")
+            self._base.execute("set search_path = saver")
+            self._prepare()
+            for campaign, alone in self._held:
+                self._lock(campaign, alone)
+        except psycopg.Error as cause:
+            raise self._failed(cause) from None
+
+    def _prepare(self) -> None:
+        """Bring the schema up to date, one process at a time."""
+        with self._base.transaction():
+            self._base.execute("select pg_advisory_xact_lock(%s, 0)", (SPACE,))
+            self._base.execute("create schema if not exists saver")
+            self._base.execute("create table if not exists version (number bigint not null)")
+            found = self._base.execute("select coalesce(max(number), 0) from version").fetchone()[0]
+            self.check_version(found)
+            for number, step in enumerate(migrations()[found:], found + 1):
+                self._base.execute(step)
+                self._base.execute("insert into version values (%s)", (number,))
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        """The rows; a connection that was lost is made anew, outside of a transaction."""
+        if not self._inside and (self._base is None or self._base.closed):
+            self._connect()
+        try:
+            found = self._base.execute(statement, values)
+            return found.fetchall() if found.description else []
+        except _driver().Error as cause:
+            raise self._failed(cause) from None
+
+    def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """For each row, in one round trip."""
+        try:
+            with self._base.cursor() as cursor:
+                cursor.executemany(statement, rows)
+        except _driver().Error as cause:
+            raise self._failed(cause) from None
+
+    @contextmanager
+    def transaction(self, campaign: int) -> Iterator[None]:
+        """By a lock that ends with the transaction."""
+        if self._base is None or self._base.closed:
+            self._connect()
+        try:
+            with self._base.transaction():
+                self._inside = True
+                self.run("select pg_advisory_xact_lock(%s, %s)", (SPACE, campaign))
+                yield
+        except _driver().Error as cause:
+            raise self._failed(cause) from None
+        finally:
+            self._inside = False
+
+    def now(self) -> float:
+        """The server's clock."""
+        return float(self.run("select extract(epoch from clock_timestamp())")[0][0])
+
+    def hold(self, campaign: int, *, alone: bool) -> None:
+        """By a lock that ends with the connection."""
+        self._lock(campaign, alone)
+        self._held.append((campaign, alone))
+
+    def _lock(self, campaign: int, alone: bool) -> None:
+        kind = "" if alone else "_shared"
+        found = self._base.execute(f"select pg_try_advisory_lock{kind}(%s, %s)", (HELD, campaign))
+        if not found.fetchone()[0]:
+            raise held_by("another connection", alone)
+
+    def close(self) -> None:
+        """Let go."""
+        if self._base is not None:
+            self._base.close()
+
+    def _failed(self, cause: Any) -> StoreFailed:
+        lost = self._base is None or self._base.closed
+        if lost and self._base is not None:
+            self._base.close()
+        what = " ".join(str(cause).split()) or type(cause).__name__
+        remedy = (
+            "the connection is gone: call again when the server is back" if lost else "nothing was written"
+        )
+        return StoreFailed(f"{self.name}: {what}; {remedy}")
+
+
+def _driver() -> Any:
+    try:
+        import psycopg  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        raise StoreFailed("PostgreSQL needs psycopg: pip install 'saver-rl[postgres]'") from None
+    return psycopg

@@ -1,0 +1,101 @@
+"""What a journal holds: records of what happened, each sealed by a hash of all before it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, NamedTuple
+
+from saver.collect.events import Abandoned, Asked, Cancelled, Event, Extended, Learned, Told
+from saver.errors import InvalidData
+from saver.problem.codec import pack, unpack
+
+CREATED, LEARNED, ASKED, STARTED, RENEWED = "created", "learned", "asked", "started", "renewed"
+TOLD, LATE, ABANDONED, CANCELLED, EXTENDED = "told", "late", "abandoned", "cancelled", "extended"
+KINDS: dict[type, str] = {
+    Asked: ASKED,
+    Told: TOLD,
+    Abandoned: ABANDONED,
+    Cancelled: CANCELLED,
+    Learned: LEARNED,
+    Extended: EXTENDED,
+}
+LARGEST = 2**24  # bytes of a record, but for history
+FIRST = b"\0" * 32  # the seal before the first record
+
+
+class Header(NamedTuple):
+    """A campaign that a journal holds.
+
+    Attributes:
+        id: its number in the journal.
+        name: what users call it.
+        fingerprint: a hash of `setup`.
+        setup: problem, collector and all that a campaign is made of, as JSON.
+        versions: of what made it, as JSON.
+        created: when, by the store's clock.
+    """
+
+    id: int
+    name: str
+    fingerprint: str
+    setup: str
+    versions: str
+    created: float
+
+
+class Record(NamedTuple):
+    """Something that happened.
+
+    Attributes:
+        seq: from 1, without a gap.
+        kind: one of the words above.
+        trial: its number, or None.
+        key: what a client calls its request, or None.
+        body: JSON.
+        chain: sha256 of the chain before and of all of the above and below.
+        at: when, by the store's clock.
+        actor: who wrote it.
+    """
+
+    seq: int
+    kind: str
+    trial: int | None
+    key: str | None
+    body: bytes
+    chain: bytes
+    at: float
+    actor: str
+
+    def sealed(self, before: bytes) -> Record:
+        """With its chain, after that of the record before."""
+        head = json.dumps([self.seq, self.kind, self.trial, self.key, self.at, self.actor]).encode()
+        return self._replace(chain=hashlib.sha256(b"\0".join((before, head, self.body))).digest())
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """The body, read."""
+        found: dict[str, Any] = json.loads(self.body)
+        return found
+
+    @property
+    def event(self) -> Event | None:
+        """What the campaign is to apply, if anything."""
+        return event_of(self.kind, self.told)
+
+
+def event_of(kind: str, told: dict[str, Any]) -> Event | None:
+    """The event in a body; what came late is none."""
+    found: Event | None = unpack(told["event"]) if kind in KINDS.values() else None
+    return found
+
+
+def body_of(event: Event | None = None, **more: Any) -> bytes:
+    """An event, and what else is kept with it, as JSON."""
+    plain = more if event is None else {"event": pack(event, small=True), **more}
+    body = json.dumps(plain, separators=(",", ":"), allow_nan=False).encode()
+    if len(body) > LARGEST and not isinstance(event, Learned):
+        raise InvalidData(
+            f"what was told takes {len(body) / 2**20:,.0f} MB; one episode may take {LARGEST // 2**20} MB"
+        )
+    return body

@@ -1,0 +1,182 @@
+"""Campaigns in one file.
+
+SQLite's own waiting is unfair: of eight processes one gets nearly nothing. So everyone waits for a lock on a
+file beside the database first, which the system gives in turn, and which a killed process cannot keep.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from saver.errors import StoreFailed
+from saver.journal.memory import held_by
+from saver.journal.sql import SqlJournal, migrations
+
+OURS = 0x53615665  # application_id: "SaVe"
+SYNCHRONOUS = {"power": "FULL", "process": "NORMAL"}
+REMOTE = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "fuse.sshfs"}
+PATIENCE = 60.0  # seconds for which a reader waits
+
+
+class SqliteJournal(SqlJournal):
+    """A database file, which is made if it is not there."""
+
+    mark = "?"
+
+    def __init__(self, path: Path, durability: str, *, make: bool = True) -> None:
+        self.name, self.path = str(path), path
+        self._files: list[int] = []
+        _check_place(path, make)
+        try:
+            self._gate = os.open(f"{path}-lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._files.append(self._gate)
+            self._base = sqlite3.connect(
+                path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
+            )
+            self._prepare(durability)
+        except sqlite3.Error as cause:
+            self.close()
+            raise self._failed(cause) from None
+        except OSError as cause:
+            self.close()
+            raise StoreFailed(f"cannot open {path}: {cause.strerror}; give another path") from None
+        except StoreFailed:
+            self.close()
+            raise
+
+    def _prepare(self, durability: str) -> None:
+        """Check what is there before anything is changed; then bring the schema up to date."""
+        with self._locked():
+            ours, version = (self._number(name) for name in ("application_id", "user_version"))
+            if ours != OURS and (ours or self.run("select 1 from sqlite_master limit 1")):
+                raise StoreFailed(f"{self.path} is a database of something else; give another path")
+            self.check_version(version)
+            self.run("pragma journal_mode = wal")
+            self.run(f"pragma synchronous = {SYNCHRONOUS[durability]}")
+            if version == len(migrations()):
+                return
+            with self._begun():
+                for step in migrations()[version:]:
+                    for statement in step.split(";"):
+                        self.run(statement)
+                self.run(f"pragma application_id = {OURS}")
+                self.run(f"pragma user_version = {len(migrations())}")
+
+    def _number(self, pragma: str) -> int:
+        return int(self.run(f"pragma {pragma}")[0][0])
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        """The rows."""
+        try:
+            return self._base.execute(statement, values).fetchall()
+        except sqlite3.Error as cause:
+            raise self._failed(cause) from None
+
+    def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """For each row."""
+        try:
+            self._base.executemany(statement, rows)
+        except sqlite3.Error as cause:
+            raise self._failed(cause) from None
+
+    @contextmanager
+    def transaction(self, campaign: int) -> Iterator[None]:
+        """All campaigns of a file wait for each other."""
+        with self._locked(), self._begun():
+            yield
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        fcntl.flock(self._gate, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._gate, fcntl.LOCK_UN)
+
+    @contextmanager
+    def _begun(self) -> Iterator[None]:
+        self.run("begin immediate")
+        try:
+            yield
+            self.run("commit")
+        except BaseException:
+            if self._base.in_transaction:
+                self._base.execute("rollback")
+            raise
+
+    def now(self) -> float:
+        """The machine's clock, as SQLite reads it."""
+        return float(self.run("select (julianday('now') - 2440587.5) * 86400.0")[0][0])
+
+    def hold(self, campaign: int, *, alone: bool) -> None:
+        """By a lock on a file that is named by the campaign; the system frees it when the process ends."""
+        place = os.open(f"{self.path}-held-{campaign}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(place, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        except OSError:
+            os.close(place)
+            raise held_by("another process, or another open() in this one", alone) from None
+        self._files.append(place)
+
+    def close(self) -> None:
+        """Let go."""
+        if hasattr(self, "_base"):
+            self._base.close()
+        while self._files:
+            os.close(self._files.pop())
+
+    def _failed(self, cause: sqlite3.Error) -> StoreFailed:
+        return StoreFailed(f"{self.path}: {said(cause)}")
+
+
+def said(cause: sqlite3.Error) -> str:
+    """What went wrong, and the remedy."""
+    text = str(cause)
+    if "full" in text:
+        return f"{text}; nothing was written. Free some space and call again"
+    if "not a database" in text:
+        return "it is no SQLite database; give another path"
+    if "malformed" in text:
+        return f"{text}; it was damaged: restore a backup"
+    if "readonly" in text or "unable to open" in text:
+        return f"{text}; give a path that can be written"
+    return f"{text}; nothing was written"
+
+
+def _check_place(path: Path, make: bool) -> None:
+    if path.is_dir():
+        raise StoreFailed(f"{path} is a folder; give the path of a file")
+    if not path.parent.is_dir():
+        raise StoreFailed(f"the folder {path.parent} is not there; make it first")
+    if not make and not path.exists():
+        raise StoreFailed(f"{path} is not there; give the path of a database that saver.open made")
+    kind = filesystem(path.parent.resolve(), _mounts())
+    if kind in REMOTE:
+        raise StoreFailed(
+            f"{path} is on a network file system ({kind}), where SQLite loses data; give a local path, or "
+            "use postgresql://"
+        )
+
+
+def _mounts() -> str:
+    try:
+        return Path("/proc/mounts").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def filesystem(folder: Path, mounts: str) -> str:
+    """The kind of file system that a folder is on, by the system's list of mounts; empty: nobody knows."""
+    best, kind = -1, ""
+    for line in mounts.splitlines():
+        _, place, found, *_ = [*line.split(" "), "", ""]
+        where = Path(place.replace("\\040", " "))
+        if (folder == where or where in folder.parents) and len(where.parts) >= best:
+            best, kind = len(where.parts), found
+    return kind
