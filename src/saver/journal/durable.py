@@ -414,8 +414,8 @@ class DurableCampaign(Campaign):
             raise StoreFailed(f"the campaign {self.name!r} was closed; open it anew")
         if self._pid != os.getpid():
             raise StoreFailed(
-                f"the campaign {self.name!r} was opened by another process, of which this one is a copy; open "
-                "it here"
+                f"the campaign {self.name!r} was opened by another process, of which this one is a copy; "
+                "open it here"
             )
 
     def _catch_up(self) -> None:
