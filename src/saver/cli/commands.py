@@ -9,7 +9,7 @@ import typer
 
 import saver
 from saver import experiments
-from saver.cli import listing, show
+from saver.cli import campaigns, listing, show
 from saver.cli.designs import print_designs
 from saver.cli.logs import asked, evaluate, fit
 from saver.cli.options import (
@@ -52,6 +52,8 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     epilog="Try `saver list`, then `saver diagnose bandit`, then `saver reproduce --quick`.",
 )
+
+app.add_typer(campaigns.app, name="campaign")
 
 
 @app.callback()

@@ -1,5 +1,6 @@
 """Campaigns that survive: every step is in a store before anybody hears of it. `saver.open` is the door."""
 
+from saver.journal.copying import backup, restore
 from saver.journal.durable import DurableCampaign
 from saver.journal.leases import Lease
 from saver.journal.opening import connect, open_campaign
@@ -17,6 +18,8 @@ __all__ = [
     "Reserved",
     "Running",
     "Verified",
+    "backup",
     "connect",
     "open_campaign",
+    "restore",
 ]

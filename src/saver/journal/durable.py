@@ -174,6 +174,13 @@ class DurableCampaign(Campaign):
         """What the journal calls it."""
         return self.header.name
 
+    @property
+    def last(self) -> int:
+        """The number of the last record."""
+        with self._lock:
+            self._fresh()
+            return self._seq
+
     def records(self, after: int = 0, most: int | None = None) -> list[Record]:
         """What happened after record number `after`, as it is stored."""
         self._alive()
@@ -195,7 +202,7 @@ class DurableCampaign(Campaign):
     def snapshot(self) -> int:
         """Keep the state now, so that it opens sooner; after which record."""
         self._request(self._due)
-        return self._seq
+        return self.last
 
     def verify(self) -> Any:
         """Read everything anew, from the first record: see `saver.journal.verify`."""
@@ -225,6 +232,11 @@ class DurableCampaign(Campaign):
     def _request(self, work: Callable[[], T]) -> T:
         """Do it in turn; its records are durable when this returns."""
         self._alive()
+        if self.mode == "read":
+            raise StoreFailed(
+                f'the campaign {self.name!r} was opened with mode="read"; open it with mode="embedded" to '
+                "change it"
+            )
         if self._owner is not None:
             found: T = self._owner.do(work)
             return found

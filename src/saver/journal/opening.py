@@ -31,7 +31,7 @@ from saver.problem.history import History
 from saver.problem.statement import Problem
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-MODES, EXISTS, DURABILITY = ("embedded", "leader"), ("load", "refuse"), ("power", "process")
+MODES, EXISTS, DURABILITY = ("embedded", "leader", "read"), ("load", "refuse"), ("power", "process")
 SCHEMES = "memory:, sqlite:///file.db, a path, or postgresql://user@host/database"
 
 
@@ -70,7 +70,8 @@ def open_campaign(
         order: which trials can have run.
         until: how precise an answer ends the campaign.
         exists: "load" it, or "refuse".
-        mode: "embedded", any number of processes share it; "leader", this one owns it.
+        mode: "embedded", any number of processes share it; "leader", this one owns it; "read", this one
+            looks only, whoever holds it.
         lease: seconds after which a trial that was not told is given up; None: never.
         max_out: how many trials may be out at once.
         durability: what is told survives a loss of "power", or, faster, the end of a "process".
@@ -99,7 +100,8 @@ def open_campaign(
                 f'{journal.name} has a campaign {name!r} already; give another name, or exists="load"'
             )
         stated = stated_of(header, given)
-        journal.hold(header.id, alone=mode == "leader")
+        if mode != "read":
+            journal.hold(header.id, alone=mode == "leader")
         return DurableCampaign(journal, header, stated, mode, lease, max_out)
     except BaseException:
         journal.close()

@@ -1,0 +1,224 @@
+"""The commands about campaigns in a store."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import saver
+from saver.cli import show
+from saver.cli.options import check_picture
+from saver.errors import StoreFailed
+from saver.journal import DurableCampaign, Record, backup, connect, restore
+
+app = typer.Typer(no_args_is_help=True, help="Campaigns in a store: what they are, what happened, backups.")
+
+Url = Annotated[str, typer.Argument(metavar="URL", help="a SQLite file, or postgresql://user@host/database")]
+Which = Annotated[str | None, typer.Argument(metavar="[NAME]", help="of the campaign, if there are several")]
+Json = Annotated[bool, typer.Option("--json", help="print JSON for programs")]
+
+
+@app.command("list")
+def listed(url: Url, json: Json = False) -> None:
+    """Name the campaigns of a store."""
+    journal = connect(url)
+    try:
+        rows: list[dict[str, Any]] = []
+        for header in journal.campaigns():
+            with _opened(url, header.name) as campaign:
+                rows.append({"name": header.name, "made": _time(header.created), **_counted(campaign)})
+    finally:
+        journal.close()
+    if json:
+        show.plain(rows)
+        return
+    head = ("name", "made", "episodes", "told", "baseline", "out", "abandoned", "cancelled", "records")
+    show.table(head, [[_said(row[name]) for name in head] for row in rows])
+
+
+@app.command("show")
+def shown(
+    url: Url,
+    name: Which = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="draw the campaign so far to a .png, .pdf or .svg")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Say how a campaign stands: what was told, what is certified, what is known of the target."""
+    if plot is not None:
+        check_picture(plot)
+    with _opened(url, name) as campaign:
+        facts = {"name": campaign.name, **_counted(campaign), **_answers(campaign)}
+        if plot is not None:
+            facts["plot"] = str(campaign.plot(plot))
+    if json:
+        show.plain(facts)
+        return
+    show.table(("", ""), [[key, _said(value)] for key, value in facts.items()])
+
+
+@app.command()
+def events(
+    url: Url,
+    name: Which = None,
+    after: Annotated[int, typer.Option(min=0, help="only records after this one")] = 0,
+    most: Annotated[int, typer.Option(min=1, help="at most so many")] = 100,
+    json: Json = False,
+) -> None:
+    """Print what happened, in order."""
+    with _opened(url, name) as campaign:
+        found = campaign.records(after, most)
+    if json:
+        show.plain([_plain(record) for record in found])
+        return
+    head = ("record", "kind", "trial", "key", "at", "by", "seal")
+    rows = [
+        (
+            str(one.seq),
+            one.kind,
+            _said(one.trial),
+            one.key or "",
+            _time(one.at),
+            one.actor,
+            one.chain.hex()[:12],
+        )
+        for one in found
+    ]
+    show.table(head, rows)
+
+
+@app.command()
+def verify(url: Url, name: Which = None, json: Json = False) -> None:
+    """Read a campaign anew from its first record and compare it with all that is kept of it."""
+    with _opened(url, name) as campaign:
+        found, called = campaign.verify(), campaign.name
+    if json:
+        show.plain({"name": called, **vars(found)})
+        return
+    print(f"{called}: {found.records:,} records and {found.snapshots} snapshots belong together")
+    print(f"seal: {found.chain}")
+
+
+@app.command()
+def export(
+    url: Url,
+    name: Which = None,
+    out: Annotated[Path, typer.Option(help="a Parquet file, one row for each step")] = Path(
+        "campaign.parquet"
+    ),
+    json: Json = False,
+) -> None:
+    """Write the told episodes, with propensities and kinds, for other tools."""
+    with _opened(url, name) as campaign:
+        found = saver.data.from_campaign(campaign)
+    found.to_parquet(out)
+    if json:
+        show.plain({"episodes": len(found), "steps": found.rows, "file": str(out)})
+        return
+    print(f"{out}: {len(found):,} episodes, {found.rows:,} steps")
+
+
+@app.command()
+def snapshot(url: Url, name: Which = None, json: Json = False) -> None:
+    """Keep the state as it is now, so that the campaign opens sooner."""
+    with saver.open(url, _name(url, name)) as campaign:
+        place, called = campaign.snapshot(), campaign.name
+    if json:
+        show.plain({"name": called, "after": place})
+        return
+    print(f"{called}: kept after record {place:,}")
+
+
+@app.command("backup")
+def back_up(
+    url: Url, out: Annotated[Path, typer.Argument(help="a new SQLite file")], json: Json = False
+) -> None:
+    """Write all campaigns of a store to one file; they may go on meanwhile."""
+    _copied(backup(url, out), str(out), json)
+
+
+@app.command("restore")
+def restored(
+    backup: Annotated[Path, typer.Argument(help="a file that `saver campaign backup` wrote")],
+    url: Url,
+    json: Json = False,
+) -> None:
+    """Bring the campaigns of a backup into a store."""
+    _copied(restore(backup, url), url, json)
+
+
+def _copied(made: list[Any], where: str, json: bool) -> None:
+    names = [header.name for header in made]
+    if json:
+        show.plain({"campaigns": names, "to": where})
+        return
+    print(f"{where}: {', '.join(names) or 'no campaigns'}")
+
+
+def _opened(url: str, name: str | None) -> DurableCampaign:
+    """To look at, also while a leader holds it."""
+    return saver.open(url, _name(url, name), mode="read")
+
+
+def _name(url: str, name: str | None) -> str:
+    if name is not None:
+        return name
+    journal = connect(url)
+    try:
+        known = [header.name for header in journal.campaigns()]
+    finally:
+        journal.close()
+    if len(known) != 1:
+        raise StoreFailed(
+            f"{journal.name} has {len(known)} campaigns ({', '.join(known) or 'none'}); say which"
+        )
+    return known[0]
+
+
+def _counted(campaign: DurableCampaign) -> dict[str, Any]:
+    kinds = campaign.budget
+    state = campaign.state()["state"]
+    return {
+        "episodes": campaign.episodes,
+        "told": kinds.episodes,
+        "baseline": kinds.baseline_episodes,
+        "out": len(campaign.outstanding),
+        "abandoned": len(state.get("abandoned", {}).get("of", [])),
+        "cancelled": len(state.get("cancelled", {}).get("of", [])),
+        "records": campaign.last,
+    }
+
+
+def _answers(campaign: DurableCampaign) -> dict[str, Any]:
+    found: dict[str, Any] = {"ended": campaign.ended or "no"}
+    if not campaign.counts.any():
+        return found
+    for rail, certified in campaign.budget.of.items():
+        found[f"certified budget, {rail}"] = certified
+    for target in campaign.problem.targets:
+        estimate = campaign.estimate(target)
+        found[target] = estimate.value
+        found[f"{target}, 95 % interval"] = list(estimate.interval)
+    return found
+
+
+def _plain(record: Record) -> dict[str, Any]:
+    return {**record._asdict(), "body": record.told, "chain": record.chain.hex()}
+
+
+def _time(seconds: float) -> str:
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).isoformat(timespec="seconds")
+
+
+def _said(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        return " to ".join(map(_said, value))
+    return (
+        f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if isinstance(value, float) else str(value)
+    )

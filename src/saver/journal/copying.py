@@ -1,0 +1,70 @@
+"""Campaigns from one store to another: a backup is a store of its own, and so is what it is restored to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from saver._files import replacing
+from saver.errors import StoreFailed
+from saver.journal.opening import connect
+from saver.journal.protocol import Journal
+from saver.journal.records import Header
+from saver.journal.sqlite import SqliteJournal
+
+PART = 5000  # records that are copied at once
+
+
+def backup(url: str, path: Path) -> list[Header]:
+    """Write all campaigns of a store, as they are now, to a new SQLite file; they may go on meanwhile."""
+    if path.exists():
+        raise StoreFailed(f"{path} is there already; give another path, nothing is written over")
+    source = connect(url)
+    try:
+        with replacing(path) as partial:
+            target = SqliteJournal(partial, "power")
+            try:
+                return copy(source, target)
+            finally:
+                target.close()
+                for rest in ("-lock", "-wal", "-shm"):
+                    Path(f"{partial}{rest}").unlink(missing_ok=True)
+    finally:
+        source.close()
+
+
+def restore(path: Path, url: str) -> list[Header]:
+    """Bring the campaigns of a backup into a store that has none of their names."""
+    source = SqliteJournal(path, "power", make=False)
+    try:
+        target = connect(url, make=True)
+        try:
+            there = {header.name for header in target.campaigns()}
+            for header in source.campaigns():
+                if header.name in there:
+                    raise StoreFailed(
+                        f"{target.name} has a campaign {header.name!r}; nothing is written over"
+                    )
+            return copy(source, target)
+        finally:
+            target.close()
+    finally:
+        source.close()
+
+
+def copy(source: Journal, target: Journal) -> list[Header]:
+    """Record by record, as they were sealed, and the snapshots that belong to them."""
+    made = []
+    for header in source.campaigns():
+        first = source.records(header.id, 0, 1)
+        there = target.create(header, first)
+        last = len(first)
+        while part := source.records(header.id, last, PART):
+            with target.writing(there.id) as writer:
+                writer.append(part)
+            last = part[-1].seq
+        for place in source.snapshots(header.id)[-1:]:
+            if place <= last:
+                with target.writing(there.id) as writer:
+                    writer.keep(place, source.snapshot(header.id, place))
+        made.append(there)
+    return made
