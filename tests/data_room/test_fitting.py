@@ -191,7 +191,7 @@ def test_guardrails_need_a_promise_and_a_column():
         fitted.problem(fitted.baseline, {"complaint": {"alpha": 0.5, "cost": True}})
     with pytest.raises(InvalidProblem, match="did you mean 'complaint'"):
         fitted.problem(fitted.baseline, {"complain": {"alpha": 0.5}})
-    with pytest.raises(InvalidProblem, match="unexpected keyword argument 'alfa'"):
+    with pytest.raises(InvalidProblem, match="'alfa'; did you mean 'alpha'"):
         fitted.problem(fitted.baseline, {"complaint": {"alfa": 1, "promise": saver.Bounded(0, 9)}})
 
 

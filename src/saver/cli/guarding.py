@@ -40,6 +40,8 @@ def _options(item: str, text: str) -> dict[str, Any]:
     options: dict[str, Any] = {}
     for word in text.split(","):
         key, equals, value = (part.strip() for part in word.partition("="))
+        if key in numbers or key in options:
+            raise _wrong(item, f"{key} is said twice")
         if key == "cost" and not equals:
             options["cost"] = True
         elif key in (*NUMBERS, *BOUNDS, *NOISE) and equals:

@@ -11,7 +11,7 @@ import saver
 from saver.cli import show
 from saver.cli.guarding import guardrails_of, policies_of
 from saver.data import Episodes, Evaluation, Fitted, OffPolicy
-from saver.errors import InvalidData, InvalidProblem
+from saver.errors import InvalidData, InvalidProblem, SaverError
 from saver.estimate import Estimate
 from saver.problem import Problem, Scenario
 from saver.scenarios import SCENARIOS, find_scenario
@@ -72,13 +72,15 @@ def fit(
     """
     columns = columns_of(column)
     guarded = guardrails_of(guardrail)
+    policies = policies_of(target)
+    _check_out(out, [log, *(policies.values() if isinstance(policies, dict) else [policies])])
     with show.working("reading"):
         found = read(log, columns, list(guarded))
         fitted = found.fit(
             horizon or int(found.lengths.max()), discount, model=model, new_actions=new_action or (),
             new_states=new_state or (), cut=cut,
         )  # fmt: skip
-        stated = fitted.problem(policies_of(target), guarded, delta=delta)
+        stated = fitted.problem(policies, guarded, delta=delta)
         known = {name: fitted.off_policy(policy) for name, policy in stated.targets.items()}
     saver.save(stated, out)
     _say_fitted(fitted, stated, known, out, json)
@@ -111,6 +113,19 @@ def evaluate(
             print(f"  {rail}: {_shown(value)}; {least} {one.required[rail]:.4g} is required")
 
 
+def _check_out(out: Path, inputs: list[Any]) -> None:
+    """Refuse to write over what is read, or over anything that is no problem."""
+    if not out.exists():
+        return
+    for path in inputs:
+        if Path(path).exists() and out.samefile(path):
+            raise InvalidData(f"--out is {out}, which is read; give another file")
+    try:
+        load(out, Problem)
+    except SaverError:
+        raise InvalidData(f"--out is {out}, which is there and holds no problem; give another file") from None
+
+
 def asked(name: str, options: dict[str, Any]) -> Scenario | Problem:
     """A scenario by name, or what a file holds."""
     if name in SCENARIOS or not (Path(name).is_file() or name.endswith(".json")):
@@ -134,8 +149,10 @@ def columns_of(given: list[str] | None) -> dict[str, str]:
     found = {}
     for item in given or []:
         what, equals, name = item.partition("=")
-        if not equals or not what or not name:
-            raise InvalidProblem(f"--column is {item!r}; it must be WHAT=NAME, such as --column state=page")
+        if not equals or not what or not name or what in found:
+            raise InvalidProblem(
+                f"--column is {item!r}; it must be WHAT=NAME, each of them once, such as --column state=page"
+            )
         found[what] = name
     return found
 

@@ -57,7 +57,7 @@ def _run(arguments: list[str]) -> int:  # noqa: PLR0911  (one for each kind of e
 
 
 def _stopped() -> int:
-    _say("stopped; what is complete is kept, and the same command goes on from there")
+    _say("stopped; nothing is half-written, and a folder of results goes on from there")
     return STOPPED
 
 

@@ -12,6 +12,7 @@ from saver.collect.campaign import Campaign
 from saver.collect.events import Asked, Told
 from saver.data.episodes import Episodes
 from saver.errors import InvalidData
+from saver.problem import checks
 from saver.problem.episode import Episode
 from saver.problem.statement import Problem
 from saver.safety.policies import Policy
@@ -24,6 +25,7 @@ def from_campaign(campaign: Campaign) -> Episodes:
     trials, `ids` their numbers. Under tracking a trial's actions follow from what was seen before: their
     probability is 1, and `drawn` is False.
     """
+    checks.kind("campaign", campaign, Campaign)
     asked: dict[int, tuple[str, Policy]] = {}
     told, kinds, complete, numbers = [], [], [], []
     follows = _Follower(campaign)

@@ -52,8 +52,11 @@ def _batches(reader: Any, arrow: Any, path: Path, options: Any) -> Iterator[Any]
 
 def _read(reader: Any, path: Path, options: Any, threads: bool) -> Iterator[Any]:
     how = reader.ReadOptions(block_size=BLOCK, use_threads=threads)
-    with path.open("rb") as file:  # an open file: its name must not say that it is packed
-        yield from reader.open_csv(file, read_options=how, convert_options=options)
+    with (
+        path.open("rb") as file,  # an open file: its name must not say that it is packed
+        reader.open_csv(file, read_options=how, convert_options=options) as found,
+    ):
+        yield from found
 
 
 def _place(reader: Any, arrow: Any, path: Path, options: Any, cause: Exception) -> InvalidData:
@@ -77,12 +80,13 @@ def _place(reader: Any, arrow: Any, path: Path, options: Any, cause: Exception) 
 
 def line_of(path: Path, row: int) -> str:
     """The line of a row; empty lines are none."""
-    left = row + 1  # the names
+    left, quoted = row + 1, False  # the names; a cell in quotes may go on in the next line
     for number, line in _lines(path):
-        if line.strip(b"\r\n"):
+        if line.strip(b"\r\n") and not quoted:
             if not left:
                 return f"line {number}"
             left -= 1
+        quoted ^= line.count(b'"') % 2 == 1
     return f"row {row}"
 
 

@@ -77,7 +77,9 @@ class Episodes(Columns):
         """The same with the numbers that these labels have; a label that is not among them is refused."""
         to_state = _codes("state", self.state_labels, states, self.states)
         to_action = _codes("action", self.action_labels, actions, self.actions)
-        finals = np.where(self.final_states >= 0, to_state[self.final_states], self.final_states)
+        finals = np.where(
+            self.final_states >= 0, to_state[np.maximum(self.final_states, 0)], self.final_states
+        )
         return replace(
             self, states=to_state[self.states], actions=to_action[self.actions], final_states=finals,
             state_labels=tuple(states), action_labels=tuple(actions),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from saver._types import Floats
@@ -15,7 +15,7 @@ from saver.data.scales import Scale
 from saver.errors import InvalidProblem, no_such
 from saver.estimate.interval import Estimate
 from saver.problem import checks
-from saver.problem.guardrail import Guardrail
+from saver.problem.guardrail import Guardrail, Rail
 from saver.problem.history import History
 from saver.problem.mdp import Mdp
 from saver.problem.statement import Problem
@@ -101,7 +101,19 @@ class Fitted:
         ]
         if problem.reward is not None and not problem.reward.by_pair:
             found += [f"reward {said}" for said in self.scales["reward"].against(problem.reward)]
-        return tuple(found)
+        return tuple(found + [said for rail in problem.rails for said in self._short(rail)])
+
+    def _short(self, rail: Rail) -> list[str]:
+        """Where even the baseline earns less than is required."""
+        value, (low, high) = self.values[rail.name].value, self.values[rail.name].interval
+        required = rail.required_at(rail.sign * value)
+        if max(rail.sign * low, rail.sign * high) >= required:
+            return []
+        most = ("at least", "at most")[rail.sign < 0]
+        return [
+            f"{rail.name} must be {most} {rail.sign * required:.4g} in an episode, and the baseline's is "
+            f"{value:.4g} (from {low:.4g} to {high:.4g}): nothing can be tried within that"
+        ]
 
     def report(self) -> str:
         """What was found, in lines."""
@@ -151,6 +163,10 @@ class Fitted:
         if not isinstance(options, Mapping):
             raise InvalidProblem(f"guardrails[{name!r}] is {options!r}; give its options, such as alpha=0.05")
         said = dict(options)
+        known = [field.name for field in fields(Guardrail) if field.name != "name"]
+        for option in said:
+            if option not in known:
+                raise no_such(f"option of the guardrail {name!r}:", option, known)
         promise = said.pop("promise", None) or self.scales[name].promise(name)
         try:
             return Guardrail(name, promise, **said)

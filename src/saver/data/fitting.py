@@ -115,6 +115,11 @@ def _whole(episodes: Episodes, horizon: int, cut: str) -> tuple[Episodes, tuple[
     """Episodes until the horizon; what was cut off before is refused, or dropped."""
     if not len(episodes):
         raise InvalidData("there are no episodes to learn from; give at least one")
+    if episodes.kinds is not None and len(known := sorted(set(episodes.kinds))) > 1:
+        raise InvalidData(
+            f"the log has episodes of the kinds {', '.join(map(repr, known))}, and a baseline is learned "
+            f"from its own alone; choose them: log.select({known[0]!r}).fit(...)"
+        )
     many = episodes.until(horizon)
     broken = ~many.complete | ((many.lengths < horizon) & (many.final_states >= 0))
     if not broken.any():
@@ -126,7 +131,7 @@ def _whole(episodes: Episodes, horizon: int, cut: str) -> tuple[Episodes, tuple[
         raise InvalidData(
             f"episode {many.called(first)} stops after {many.lengths[first]} of {horizon} steps{where} and "
             f"did not end there, and so do {count - 1:,} others; leave its next_state empty if it ended, or "
-            "say cut='drop'"
+            "say cut='drop' (--cut drop)"
         )
     said = f"{count:,} of {len(many):,} episodes were cut off and dropped, as if that were chance"
     return many.select(~broken), (said,)

@@ -12,10 +12,14 @@ from saver.data.gym import opened
 from saver.data.spaces import Numbering
 from saver.data.watching import REWARD, Guardrails, Step, check_guardrails, observed
 from saver.errors import InvalidProblem
-from saver.problem import Gaussian, Mdp, Unknown, World
+from saver.problem import Gaussian, Mdp, Unknown, World, checks
 from saver.problem.gymtable import GymTable
 
 BARE = "gymnasium.make(..., max_episode_steps={})"
+HARMLESS = (  # of Gymnasium's wrappers: they change no observation, action or reward
+    "TimeLimit", "OrderEnforcing", "PassiveEnvChecker", "RecordEpisodeStatistics", "RecordVideo",
+    "HumanRendering", "RenderCollection",
+)  # fmt: skip
 
 
 def from_gymnasium(env: Any, *, horizon: int | None = None, discount: float = 1.0, start: Any = None) -> Mdp:
@@ -113,6 +117,7 @@ class TableOutcome:
 
 def _model(env: Any, horizon: int | None, discount: float, start: Any) -> tuple[GymTable, Mdp]:
     bare = env.unwrapped
+    check_wrappers(env)
     if not hasattr(bare, "P"):
         raise InvalidProblem(
             f"{_name(env)} has no table of transitions, env.unwrapped.P; learn them: "
@@ -127,8 +132,22 @@ def _model(env: Any, horizon: int | None, discount: float, start: Any) -> tuple[
     return table, table.model(_horizon(env, horizon), where, discount=discount)
 
 
+def check_wrappers(env: Any) -> None:
+    """Refuse what stands between an environment and its table and may change what its steps give."""
+    while env is not env.unwrapped:
+        if type(env).__name__ not in HARMLESS or not type(env).__module__.startswith("gymnasium."):
+            raise InvalidProblem(
+                f"{_name(env)} is wrapped in {type(env).__name__}, and its table says what it does without; "
+                "give env.unwrapped (and play in it), or learn what the wrapped one does: "
+                "saver.data.unknown_from_gymnasium(env, horizon=...)"
+            )
+        env = env.env
+
+
 def _horizon(env: Any, asked: int | None) -> int:
     longest = steps_of(env)
+    if asked is not None:
+        asked = checks.whole("horizon", asked, 1)
     if asked is None and longest is None:
         raise InvalidProblem(f"{_name(env)} has no max_episode_steps; give horizon=")
     if asked is not None and longest is not None and asked > longest:

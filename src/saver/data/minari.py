@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from typing import Any
 
@@ -13,6 +14,8 @@ from saver.data.needed import needed
 from saver.errors import InvalidData
 from saver.problem.model import END
 
+NAME = re.compile(r"(?:[\w-]+/)*[\w-]+-v\d+", re.ASCII)
+
 
 def to_minari(many: Episodes, name: str, *, horizon: int | None = None, **options: Any) -> Any:
     """A dataset in which observations are states, with one more, S, after an end, and another where not seen.
@@ -21,6 +24,10 @@ def to_minari(many: Episodes, name: str, *, horizon: int | None = None, **option
     not cut off; else it is truncated. Guardrails and propensities are infos, with NaN after the last step.
     Labels stand in the description, as JSON. `options` are those of `minari.create_dataset_from_buffers`.
     """
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise InvalidData(
+            f"the name is {name!r}; Minari's are like 'shop/log-v0': words, and a version at the end"
+        )
     minari = needed("minari", "to_minari", "minari")
     collector = needed("minari.data_collector", "to_minari", "minari")
     spaces = needed("gymnasium.spaces", "to_minari", "minari")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,8 @@ class Evaluation:
         baseline: of the baseline's reward.
         comparison: of the two, for one look.
         guarded: what the target would earn of each guardrail, in the units in which it is told.
-        required: what it must earn (a cost: may cost) for that guardrail, as far as the log knows.
+        required: what it must earn (a cost: may cost) for that guardrail: where the baseline's value is not
+            known, by the problem's history, or else by this log.
     """
 
     value: OffPolicy
@@ -91,14 +92,23 @@ def off_policy(
     mean = float(returns.mean())
     squares = float(np.sum((returns - mean) ** 2))
     effective, heaviest = _weight(last)
-    if effective < max(FEW, SHARE * len(whole)) or heaviest > SHARE:
+    if covered == 0.0:
+        notes.append("the log has nothing of what the target does; importance knows nothing")
+    elif effective < max(FEW, SHARE * len(whole)) or heaviest > SHARE:
         notes.append(
             f"importance weights are heavy: {len(whole):,} episodes are worth {effective:,.0f} of the "
             f"target's, and one has {heaviest:.0%} of the weight; its interval is too short: use certainty"
         )
-    if covered < 1.0:
-        notes.append(f"the log has {covered:.1%} of what the target does; importance leaves out the rest")
+    if 0.0 < covered < 1.0:
+        notes.append(
+            f"the log has {covered:.1%} of what the target does; importance leaves out the rest, so that its "
+            "interval has no end"
+        )
     by_weight = importance(len(whole), mean, squares, covered, level)
+    if covered < 1.0:
+        by_weight = replace(by_weight, stderr=np.inf, interval=(-np.inf, np.inf))
+    if covered == 0.0:
+        by_weight = replace(by_weight, value=np.nan)
     return OffPolicy(by_model, by_weight, effective, heaviest, tuple(notes))
 
 
@@ -123,8 +133,12 @@ def _likely(model: Any, whole: Episodes, counts: Any, behaviour: Any) -> tuple[F
 
 def evaluate(problem: Problem, episodes: Episodes, *, level: float = 0.95) -> dict[str, Evaluation]:
     """What a log, of any policy, says of each target of a problem; labels are those of the problem."""
+    checks.kind("problem", problem, Problem)
     mdp = problem.mdp
+    if not isinstance(episodes, Episodes):
+        raise InvalidData(f"the log is a {type(episodes).__name__}; give what saver.data.read_log gave")
     many = checked(mdp, _relabelled(mdp, episodes))
+    _check_promised(problem, many)
     sums, found = sums_of(mdp, many), {}
     paid = {
         rail.name: sums_of(mdp, many.paying(rail.name)) for rail in problem.rails if _told(many, rail.name)
@@ -173,11 +187,30 @@ def _told(many: Episodes, name: str) -> bool:
     return name in column and not np.isnan(column[name]).any()
 
 
+def _check_promised(problem: Problem, many: Episodes) -> None:
+    """Refuse numbers outside of what is promised: another column, most likely."""
+    for rail in problem.rails:
+        if rail.name in many.constraints:
+            low, high = sorted(rail.sign * end for end in rail.promise.bounds)
+            column = many.constraints[rail.name]
+            if len(bad := np.flatnonzero((column < low) | (column > high))):
+                number = int(np.searchsorted(many.offsets, bad[0], side="right")) - 1
+                raise InvalidData(
+                    f"episode {many.called(number)}, step {many.steps[bad[0]]}: {rail.name} is "
+                    f"{column[bad[0]]:g}, and the problem promises [{low:g}, {high:g}]; is it another column?"
+                )
+
+
 def _required(problem: Problem, name: str, sums: Sums, level: float) -> float:
-    """r0 + r1 V0, with the V0 that is known, or that the log shows of the baseline."""
-    rail = problem.rail(name)
-    seen = rail.sign * estimate(problem.mdp, problem.baseline, sums, "certainty", level).value
-    return float(rail.sign * rail.required_at(rail.value if rail.exact else seen))
+    """r0 + r1 V0, with the V0 that is known, that the problem's history has, or that this log has."""
+    rail, past = problem.rail(name), problem.history
+    if rail.exact:
+        value = rail.value
+    elif past is not None and past.guarded[name].count:
+        value = past.guarded[name].gained / past.guarded[name].count
+    else:
+        value = rail.sign * estimate(problem.mdp, problem.baseline, sums, "certainty", level).value
+    return float(rail.sign * rail.required_at(value))
 
 
 def _weight(last: Floats) -> tuple[float, float]:

@@ -22,11 +22,10 @@ def open_parquet(path: Path, kinds: Mapping[str, str]) -> Source:
     arrow = needed("pyarrow", f"reading {path}")
     labels = [name for name, kind in kinds.items() if kind == LABEL]
     try:
+        check_columns(str(path), parquet.read_schema(path).names, kinds)
         file = parquet.ParquetFile(path, read_dictionary=labels)
-        names = file.schema_arrow.names
     except (arrow.ArrowException, OSError) as cause:
         raise _broken(path, cause) from None
-    check_columns(str(path), names, kinds)
     _check_size(path, file.metadata, kinds)
     return Source(str(path), _batches(arrow, path, file, list(kinds)), _row, file.schema_arrow.metadata or {})
 

@@ -58,6 +58,9 @@ def read_log(
     roles = {"episode": episode, "step": step, "state": state, "action": action, "reward": reward}
     more = {"propensity": propensity, "next_state": next_state, "complete": complete, "kind": kind}
     roles |= {role: column for role, column in more.items() if column is not None}
+    for role, column in roles.items():
+        if not isinstance(column, str):
+            raise InvalidData(f"{role} is {column!r}; it must be the name of a column")
     reader = Reader(roles, names)
     opened = open_source(source, reader.kinds)
     for batch in opened.batches:
@@ -247,10 +250,12 @@ def _numbers(
     wrong = np.abs(found) > LARGEST if may_miss else ~(np.abs(found) <= LARGEST)
     if kind != NUMBER:
         wrong |= found != np.floor(found)
+    if kind == FLAG:
+        wrong |= (found != 0.0) & (found != 1.0)
     if len(bad := np.flatnonzero(wrong)):
         at = int(bad[0])
         shown = "missing" if array[at].as_py() is None else f"{found[at]:g}"
-        wanted = "a whole number" if kind == WHOLE else "a finite number"
+        wanted = {WHOLE: "a whole number", FLAG: "True or False"}.get(kind, "a finite number")
         raise source.wrong(before + at, column, f"it is {shown}; it must be {wanted}")
     return found.astype(np.int32) if kind == WHOLE and np.all(np.abs(found) < 2**31) else found
 

@@ -48,8 +48,8 @@ class Scale:
             return Bounded(0.0, 1.0)
         raise InvalidProblem(
             f"{name} was seen from {self.low:g} to {self.high:g}, which is no promise; say where it must "
-            "lie, by promise=saver.Bounded(low, high), or how it varies, by saver.SubGaussian(scale, floor, "
-            "ceiling)"
+            "lie, by promise=saver.Bounded(low, high) (in a command low=, high=), or how it varies, by "
+            "saver.SubGaussian(scale, floor, ceiling) (scale=, floor=, ceiling=)"
         )
 
     def against(self, promise: Any) -> tuple[str, ...]:
@@ -58,7 +58,8 @@ class Scale:
         low, high = promise.bounds
         if self.low < low or self.high > high:
             said.append(f"was seen from {self.low:g} to {self.high:g}, outside [{low:g}, {high:g}]")
-        if self.largest - FAR * self.largest_stderr > promise.scale:
+        within = isinstance(promise, Bounded)  # then no deviation can say more than the ends do
+        if not within and self.largest - FAR * self.largest_stderr > promise.scale:
             said.append(
                 f"has a pair with deviation {self.largest:.3g} ± {self.largest_stderr:.1g}, above the "
                 f"promised scale {promise.scale:g}"

@@ -53,6 +53,8 @@ def table(many: Episodes) -> Any:
 
 def write_parquet(many: Episodes, path: str | os.PathLike[str]) -> None:
     """The table in a file, whole or not at all."""
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidData(f"the path is {path!r}; give the path of a file")
     parquet = needed("pyarrow.parquet", "to_parquet")
     target, rows = Path(path), table(many)
     try:

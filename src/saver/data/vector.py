@@ -10,7 +10,7 @@ from saver.collect import Campaign, Trial
 from saver.data.copies import Copies, Single
 from saver.data.gym import gymnasium, opened
 from saver.data.playing import Record, Table
-from saver.data.watching import Guardrails, check_guardrails, names_in
+from saver.data.watching import Guardrails, check_guardrails, check_names, names_in, unguarded
 from saver.problem import checks
 from saver.problem.bellman import by_step
 
@@ -40,6 +40,7 @@ def play_many(
     """
     check_guardrails(guardrails)
     checks.kind("campaign", campaign, Campaign)
+    check_names(guardrails, [rail.name for rail in campaign.problem.rails])
     if episodes is not None:
         checks.whole("episodes", episodes, 0)
     with opened(env, vector=True) as found:
@@ -95,6 +96,8 @@ class Desk:
             record = self.records[i]
             if record is not None and step is not None:
                 record.add(*step)
+                if record.seen[-1] is None:
+                    raise unguarded()
                 if record.over:
                     self.campaign.tell(record.trial, record.episode(), complete=not record.cut)
                     self.told += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from saver.errors import InvalidData, InvalidProblem
+from saver.errors import InvalidData, InvalidProblem, no_such
 
 REWARD = "reward"  # the name by which the reward itself is guarded
 CONSTRAINTS = "constraints"  # the entry of `info` that is read where nothing else is said
@@ -56,6 +56,14 @@ def observed(guardrails: Guardrails, step: Step) -> Any:
     return dict(found) if isinstance(found, Mapping) else found
 
 
+def unguarded() -> InvalidData:
+    """The error of steps that say nothing of what is guarded."""
+    return InvalidData(
+        f"the environment says nothing of what is guarded: its info has no {CONSTRAINTS!r}; give "
+        f"guardrails=, a function of (state, action, reward, next_state, terminated, info), or {REWARD!r}"
+    )
+
+
 def columns(seen: list[Any]) -> Any:
     """Of the steps of an episode: one sequence, or {name: sequence}, or None."""
     if all(item is None for item in seen):
@@ -67,11 +75,32 @@ def columns(seen: list[Any]) -> Any:
 
 def _one(place: str, watch: str | Watch, step: Step) -> float:
     if callable(watch):
-        return watch(*step)
+        return _number(place, watch(*step))
     if watch in step.info:
-        found: float = step.info[watch]
-        return found
+        return _number(place, step.info[watch])
     if watch == REWARD:
         return step.reward
     known = ", ".join(step.info) or "nothing"
     raise InvalidData(f"{place} is {watch!r}, and info has no such entry; it has {known}")
+
+
+def _number(place: str, found: Any) -> float:
+    try:
+        return float(found)
+    except (TypeError, ValueError):
+        raise InvalidData(f"{place} gave {found!r}; it must give a number") from None
+
+
+def check_names(guardrails: Guardrails, names: list[str]) -> None:
+    """Refuse, before anything is run, other guardrails than a problem has."""
+    said = ", ".join(names)
+    if isinstance(guardrails, Mapping):
+        for name in guardrails:
+            if name not in names:
+                raise no_such("guardrail", name, names)
+        if lost := [name for name in names if name not in guardrails]:
+            raise InvalidProblem(
+                f"guardrails has no {lost[0]!r}; the problem guards {said}: give one for each"
+            )
+    elif guardrails is not None and len(names) > 1:
+        raise InvalidProblem(f"guardrails is one, and the problem guards {said}; give {{name: function}}")

@@ -151,7 +151,7 @@ def _check_all(problem: Any, table: Any, many: Columns) -> None:
             try:
                 _checked(problem, table, many[number])
             except InvalidData as cause:
-                raise InvalidData(f"history[{number}]{cause}") from None
+                raise InvalidData(f"{_called(many, number)}{cause}") from None
 
     if len(many):
         look([0])  # the names of guardrails
@@ -163,7 +163,13 @@ def _check_all(problem: Any, table: Any, many: Columns) -> None:
             look(bulk.episodes_of(many, np.isnan(many.constraints[rail.name]))[:1])
     if not many.complete.all():
         number = int(np.argmin(many.complete))
-        raise InvalidData(f"history[{number}] was cut off; history must hold whole episodes")
+        raise InvalidData(f"{_called(many, number)} was cut off; history must hold whole episodes")
+
+
+def _called(many: Columns, number: int) -> str:
+    """What messages call an episode: as its log does, if it says."""
+    called = getattr(many, "called", None)
+    return f"history[{number}]" if called is None else f"episode {called(number)}"
 
 
 def _checked(problem: Any, table: Any, item: Any) -> Episode:
@@ -202,6 +208,12 @@ def fits(problem: Any, history: Any) -> None:
     checks.kind("history", history, History)
     shape, names = (problem.mdp.states, problem.mdp.actions), {rail.name for rail in problem.rails}
     theirs = history.sums.rewards.mean.shape
+    for moments in (history.sums.rewards, *(one.seen for one in history.guarded.values())):
+        if len(bad := np.argwhere(moments.counts < 0)):
+            s, a = bad[0]
+            raise InvalidData(
+                f"history has {moments.counts[s, a]} samples of {(int(s), int(a))}: it was damaged"
+            )
     if theirs != shape or set(history.guarded) != names:
         raise InvalidData(
             f"history has (states, actions) = {theirs} and guards {', '.join(history.guarded)}; the problem "
