@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help reproduce test quick docs audit audit-guardrails audit-losses audit-unknown coverage golden numbers bench format clean
+.PHONY: help reproduce test quick docs audit audit-guardrails audit-losses audit-unknown chaos coverage golden numbers bench format clean
 
 help:
 	@echo "make reproduce   the paper's experiments: claims printed, figures and report in results/"
@@ -15,6 +15,7 @@ help:
 	@echo "make audit-guardrails  the same with guardrails, in benchmarks/results/guarded-audit.md; an hour"
 	@echo "make audit-losses  the same with lost and late feedback, in benchmarks/results/losses-audit.md; an hour"
 	@echo "make audit-unknown  the same with unknown transitions, in benchmarks/results/unknown-audit.md"
+	@echo "make chaos       350 kills of workers and leaders in each store, in benchmarks/results/chaos.md"
 	@echo "make coverage    lines of src/ that the tests run, kernels without the compiler; half an hour"
 	@echo "make golden      write anew the numbers that equal seeds must give; says which rows changed"
 	@echo "make numbers     every collector on every scenario, written to benchmarks/results/numbers.md"
@@ -56,6 +57,9 @@ audit-losses: $(READY)
 
 audit-unknown: $(READY)
 	$(BIN)/python benchmarks/run.py unknown-audit
+
+chaos: $(READY)
+	$(BIN)/python benchmarks/run.py chaos
 
 # Compiled functions count where they run without the compiler: the kernels' tests twice, everything else once.
 coverage: $(READY)

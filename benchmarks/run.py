@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import answers
 import anytime
+import chaos
 import coverage_table
 import engine
 import exact
@@ -47,6 +48,7 @@ BENCHMARKS: dict[str, Callable[[], Table]] = {
 }
 NUMBERS: dict[str, Callable[[], Table]] = {"numbers": numbers_table.table, "planning": planning.table}
 LONG: dict[str, Callable[[], Table]] = {
+    "chaos": chaos.table,
     "losses-audit": losses_audit.table,
     "guarded-audit": guarded_audit.table,
     "unknown-audit": unknown_audit.table,
