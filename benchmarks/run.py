@@ -9,6 +9,7 @@ import answers
 import anytime
 import chaos
 import coverage_table
+import durable
 import engine
 import exact
 import foreseen
@@ -45,6 +46,7 @@ BENCHMARKS: dict[str, Callable[[], Table]] = {
     "unknown-formula": unknown_formula.table,
     "unknown-speed": unknown_speed.table,
     "logs": logs.table,
+    "durable": durable.table,
 }
 NUMBERS: dict[str, Callable[[], Table]] = {"numbers": numbers_table.table, "planning": planning.table}
 LONG: dict[str, Callable[[], Table]] = {

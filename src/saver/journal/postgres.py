@@ -38,6 +38,7 @@ class PostgresJournal(SqlJournal):
         self._connect()
 
     def _connect(self) -> None:
+        """A connection is used only with all the locks that are held."""
         psycopg = _driver()
         try:
             self._base = psycopg.connect(self.url, autocommit=True, connect_timeout=PATIENCE)
@@ -47,7 +48,14 @@ class PostgresJournal(SqlJournal):
             for campaign, alone in self._held:
                 self._lock(campaign, alone)
         except psycopg.Error as cause:
-            raise self._failed(cause) from None
+            self.close()
+            what = " ".join(str(cause).split())
+            raise StoreFailed(
+                f"cannot connect to {self.name}: {what}; check the URL, or call again when the server is back"
+            ) from None
+        except StoreFailed:
+            self.close()
+            raise
 
     def _prepare(self) -> None:
         """Bring the schema up to date, one process at a time."""

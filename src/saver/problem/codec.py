@@ -16,6 +16,7 @@ import json
 import math
 import zlib
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,6 +28,7 @@ TAG = "~"
 MOST = 2**28  # entries of an array
 SPARSE = 0.5  # an array with fewer entries than this share is written without its zeros
 TYPES: dict[str, type] = {}
+NAMES: dict[type, str] = {}
 T = TypeVar("T")
 DTYPES = {"f8": np.float64, "i8": np.int64, "u1": np.uint8, "u2": np.uint16, "b1": np.bool_}
 
@@ -35,7 +37,7 @@ def portable(name: str) -> Callable[[type[T]], type[T]]:
     """Let a dataclass be packed, under this name."""
 
     def register(cls: type[T]) -> type[T]:
-        TYPES[name] = cls
+        TYPES[name], NAMES[cls] = cls, name
         return cls
 
     return register
@@ -90,16 +92,27 @@ def fingerprint(*values: Any) -> str:
 
 
 def _pack_fields(value: Any, small: bool) -> dict[str, Any]:
-    name = next((name for name, cls in TYPES.items() if cls is type(value)), None)
+    name = NAMES.get(type(value))
     if name is None:
         shown = getattr(value, "__name__", type(value).__name__)
         raise InvalidData(f"{shown} cannot be written: a {type(value).__name__} is no plain data")
     plain: dict[str, Any] = {TAG: name}
-    for field in dataclasses.fields(value):
+    for field in _fields(type(value)).values():
         item = getattr(value, field.name)
         if field.init and not _is_default(field, item):
             plain[field.name] = pack(item, small=small)
     return plain
+
+
+@cache
+def _fields(cls: type) -> dict[str, dataclasses.Field[Any]]:
+    return {field.name: field for field in dataclasses.fields(cls)}
+
+
+@cache
+def _tuples(cls: type) -> frozenset[str]:
+    """The fields that hold tuples, which JSON gives back as lists."""
+    return frozenset(name for name, field in _fields(cls).items() if str(field.type).startswith("tuple"))
 
 
 def _is_default(field: dataclasses.Field[Any], item: Any) -> bool:
@@ -112,14 +125,14 @@ def _is_default(field: dataclasses.Field[Any], item: Any) -> bool:
 
 
 def _unpack_fields(cls: type, plain: dict[str, Any]) -> Any:
-    fields = {field.name: field for field in dataclasses.fields(cls)}
-    if unknown := sorted(set(plain) - set(fields) - {TAG}):
-        raise InvalidData(f"it has {unknown[0]!r} in a {plain[TAG]}, which this version does not know")
-    given = {}
+    fields, tuples, given = _fields(cls), _tuples(cls), {}
     for name, item in plain.items():
-        if name != TAG:
-            made = unpack(item)
-            given[name] = tuple(made) if str(fields[name].type).startswith("tuple") else made
+        if name == TAG:
+            continue
+        if name not in fields:
+            raise InvalidData(f"it has {name!r} in a {plain[TAG]}, which this version does not know")
+        made = unpack(item)
+        given[name] = tuple(made) if name in tuples else made
     return cls(**given)
 
 

@@ -1,0 +1,180 @@
+"""Campaigns in SQLite, durability "power": episodes a second, over bare commits in the same run.
+
+A bare commit writes one small row of the same database by one process, as fast as the disk lets it. An
+episode is an ask and a tell of a bandit, played by nobody. `least` is the slowest process over the mean of
+all. Below: what an episode costs early and late, and how long it takes to read a campaign anew.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import sqlite3
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import chaos
+from tables import Table
+
+import saver
+
+SECONDS = 5.0
+BANDIT = chaos.BANDIT
+FEW, MANY = 1000, 100_000
+
+
+def opened(path: Path, **options: Any) -> Any:
+    given = {"episodes": 10**6, "seed": 1, "max_out": 1000} | options
+    return saver.open(path, "speed", BANDIT.problem, "saver-opt", **given)
+
+
+def told(trial: Any) -> tuple[list[Any], ...]:
+    return [0], [trial.act(0, 0)], [0.1 * (trial.number % 7)], [0.5 + 0.01 * (trial.number % 9)]
+
+
+def play(campaign: Any, until: float, batch: int | None = None) -> int:
+    """Ask and tell until then; how many."""
+    done = 0
+    while time.monotonic() < until:
+        trials = [campaign.ask()] if batch is None else campaign.ask(n=batch)
+        for trial in trials:
+            campaign.tell(trial, *told(trial))
+        done += len(trials)
+    return done
+
+
+def bare(folder: Path) -> float:
+    """Commits of one row a second."""
+    base = sqlite3.connect(folder / "bare.db", isolation_level=None)
+    base.execute("pragma journal_mode = wal")
+    base.execute("pragma synchronous = full")
+    base.execute("create table event (seq integer primary key, body text)")
+    began, done = time.monotonic(), 0
+    while time.monotonic() < began + SECONDS:
+        base.execute("begin immediate")
+        base.execute("insert into event (body) values (?)", ("x" * 100,))
+        base.execute("commit")
+        done += 1
+    base.close()
+    return done / SECONDS
+
+
+def in_memory() -> float:
+    campaign = saver.Campaign(BANDIT.problem, "saver-opt", 10**6, seed=1)
+    return play(campaign, time.monotonic() + SECONDS) / SECONDS
+
+
+def batched(folder: Path) -> float:
+    """`ask(n=16)`, told together by as many threads of a leader."""
+    with opened(folder / "batch.db", mode="leader") as campaign:
+        began, done = time.monotonic(), 0
+        while time.monotonic() < began + SECONDS:
+            trials = campaign.ask(n=16)
+            threads = [threading.Thread(target=campaign.tell, args=(one, *told(one))) for one in trials]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            done += len(trials)
+        return done / (time.monotonic() - began)
+
+
+def leader(folder: Path, clients: int = 8) -> float:
+    with opened(folder / "leader.db", mode="leader") as campaign:
+        done, until = [0] * clients, time.monotonic() + SECONDS
+
+        def work(i: int) -> None:
+            done[i] = play(campaign, until)
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(clients)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return sum(done) / SECONDS
+
+
+def _process(path: Path, start: float, counts: Any, i: int) -> None:
+    with opened(path) as campaign:
+        time.sleep(max(0.0, start - time.monotonic()))
+        counts[i] = play(campaign, start + SECONDS)
+
+
+def embedded(folder: Path, processes: int = 4) -> tuple[float, float]:
+    """Episodes a second, and the slowest process over the mean."""
+    opened(folder / "shared.db").close()
+    context, start = multiprocessing.get_context("fork"), time.monotonic() + 2.0
+    counts = context.Array("q", processes)
+    workers = [
+        context.Process(target=_process, args=(folder / "shared.db", start, counts, i))
+        for i in range(processes)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return sum(counts) / SECONDS, min(counts) / (sum(counts) / processes)
+
+
+def growth(folder: Path) -> list[list[Any]]:
+    """A long campaign: the cost of an episode early and late, and reading it anew."""
+    with opened(folder / "long.db", mode="leader", durability="process") as campaign:
+        costs = {}
+        done = 0
+        for mark in (FEW, MANY):
+            while done < mark:
+                campaign_trials = campaign.ask(n=100)
+                for trial in campaign_trials:
+                    campaign.tell(trial, *told(trial))
+                done += 100
+            began = time.process_time()
+            for _ in range(500):
+                trial = campaign.ask()
+                campaign.tell(trial, *told(trial))
+            costs[mark] = (time.process_time() - began) / 500
+            done += 500
+        place = campaign.snapshot()
+    began = time.monotonic()
+    opened(folder / "long.db").close()
+    at_snapshot = time.monotonic() - began
+    with opened(folder / "long.db", mode="leader", durability="process") as campaign:
+        for trial in [campaign.ask() for _ in range(999)]:
+            campaign.tell(trial, *told(trial))
+        after = campaign.last - place
+    began = time.monotonic()
+    opened(folder / "long.db").close()
+    later = time.monotonic() - began
+    with opened(folder / "long.db", mode="read") as campaign:
+        began = time.monotonic()
+        records = campaign.verify().records
+        replay = time.monotonic() - began
+    return [
+        [f"an episode after {MANY:,} over one after {FEW:,}", costs[MANY] / costs[FEW]],
+        ["opening at a snapshot, ms", 1e3 * at_snapshot],
+        [f"opening {after:,} records after one, ms", 1e3 * later],
+        ["reading 100,000 records anew and comparing all snapshots, s", replay * 1e5 / records],
+    ]
+
+
+def table() -> Table:
+    chaos.warm()
+    with tempfile.TemporaryDirectory(dir=".") as name:
+        folder = Path(name)
+        commits = bare(folder)
+        memory = in_memory()
+        shared, least = embedded(folder)
+        found = [("bare commits", commits, ""), ("in memory", memory, ""),
+                 ("leader, 8 clients", leader(folder), ""),
+                 ("ask(n=16)", batched(folder), ""), ("embedded, 4 processes", shared, least)]  # fmt: skip
+        rows = [[what, rate, rate / commits, rate / memory, worst] for what, rate, worst in found]
+        more = growth(folder)
+    return Table(
+        "durable", __doc__ or "", ("what", "a second", "over bare commits", "over memory", "least"), rows,
+        more=(Table("Long campaigns", "", ("what", "is"), more),),
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    print(table().markdown())

@@ -1,0 +1,196 @@
+"""What only a file can suffer."""
+
+import os
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+from journal.stores import BANDIT, told
+
+import saver
+from saver.errors import StoreFailed
+from saver.journal import backup, restore
+from saver.journal.sql import migrations
+from saver.journal.sqlite import filesystem
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+def opened(path, **options):
+    return saver.open(path, "shop", BANDIT.problem, "saver-opt", **({"episodes": 60, "seed": 3} | options))
+
+
+def played(path, n=5, **options):
+    with opened(path, **options) as campaign:
+        for _ in range(n):
+            trial = campaign.ask()
+            campaign.tell(trial, *told(trial))
+        return campaign.state()
+
+
+def test_what_is_no_database_of_ours_is_refused_and_left_as_it_is(tmp_path):
+    (tmp_path / "text.db").write_text("hello, this is no database at all, not even nearly one" * 20)
+    with pytest.raises(StoreFailed, match=r"text\.db: it is no SQLite database"):
+        opened(tmp_path / "text.db")
+    other = sqlite3.connect(tmp_path / "other.db")
+    other.execute("create table mine (x)")
+    other.commit()
+    other.close()
+    before = (tmp_path / "other.db").read_bytes()
+    with pytest.raises(StoreFailed, match=r"other\.db is a database of something else"):
+        opened(tmp_path / "other.db")
+    assert (tmp_path / "other.db").read_bytes() == before
+    with pytest.raises(StoreFailed, match="is a folder"):
+        opened(tmp_path)
+    with pytest.raises(StoreFailed, match="the folder .* is not there"):
+        opened(tmp_path / "no" / "run.db")
+    with pytest.raises(StoreFailed, match="is not there"):
+        saver.open(tmp_path / "nothing.db", "shop")
+    assert not (tmp_path / "nothing.db").exists()
+
+
+@pytest.mark.parametrize("url", ["mysql://x/y", "sqlite://run.db", "sqlite:///", "", "memory:x"])
+def test_an_unknown_url_is_refused_with_those_that_are_known(url):
+    with pytest.raises(StoreFailed, match=r"the URL is.*(sqlite:///file\.db|sqlite:////folder)"):
+        opened(url)
+
+
+def test_a_newer_schema_is_refused(tmp_path):
+    played(tmp_path / "run.db")
+    base = sqlite3.connect(tmp_path / "run.db")
+    base.execute(f"pragma user_version = {len(migrations()) + 1}")
+    base.close()
+    with pytest.raises(StoreFailed, match=r"has schema 2, and this version of saver knows 1"):
+        opened(tmp_path / "run.db")
+
+
+MOUNTS = """overlay / overlay rw 0 0
+server:/home /home nfs4 rw 0 0
+/dev/sda1 /home/ann/disk ext4 rw 0 0
+//nas/my\\040files /mnt/my\\040files cifs rw 0 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("folder", "kind"),
+    [("/tmp", "overlay"), ("/home/ann", "nfs4"), ("/home/ann/disk/x", "ext4"), ("/mnt/my files/a", "cifs")],
+)
+def test_the_file_system_of_a_folder_is_that_of_its_nearest_mount(folder, kind):
+    assert filesystem(Path(folder), MOUNTS) == kind
+    assert filesystem(Path(folder), "") == ""
+
+
+def test_a_network_file_system_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("saver.journal.sqlite._mounts", lambda: f"nas:/x {tmp_path.resolve()} nfs4 rw 0 0")
+    with pytest.raises(StoreFailed, match=r"network file system \(nfs4\).*postgresql://"):
+        opened(tmp_path / "run.db")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_an_error_nothing_is_half_done_and_it_goes_on_afterwards(tmp_path):
+    with opened(tmp_path / "run.db") as campaign:
+        base = campaign._journal
+        pages = int(base.run("pragma page_count")[0][0])
+        base.run(f"pragma max_page_count = {pages}")
+        told_so_far = 0
+        with pytest.raises(StoreFailed, match=r"disk is full; nothing was written\. Free some space"):
+            for _ in range(60):
+                trial = campaign.ask()
+                campaign.tell(trial, *told(trial))
+                told_so_far += 1
+        base.run("pragma max_page_count = 1000000")
+        kept = len(campaign.records())
+        assert campaign.last == kept
+        assert campaign.verify().records == kept
+        for trial in list(campaign.outstanding):
+            assert campaign.tell(trial, *told(trial)) == "told"
+        trial = campaign.ask()
+        assert campaign.tell(trial, *told(trial)) == "told"
+        numbers = [record.trial for record in campaign.records() if record.kind == "told"]
+        assert numbers == sorted(set(numbers)) and len(numbers) >= told_so_far
+
+
+@pytest.mark.parametrize("column", ["body", "at", "kind", "actor", "chain"])
+def test_a_record_that_was_changed_is_found(tmp_path, column):
+    played(tmp_path / "run.db")
+    base = sqlite3.connect(tmp_path / "run.db")
+    new = {"body": b"{}", "at": 1.0, "kind": "late", "actor": "me", "chain": b"0" * 32}[column]
+    base.execute(f"update event set {column} = ? where seq = 5", (new,))
+    base.commit()
+    base.close()
+    with pytest.raises(StoreFailed, match=r"record 5 does not follow from those before it"):
+        opened(tmp_path / "run.db")
+
+
+def test_a_record_that_was_taken_out_is_found(tmp_path):
+    played(tmp_path / "run.db")
+    base = sqlite3.connect(tmp_path / "run.db")
+    base.execute("delete from event where seq = 5")
+    base.commit()
+    base.close()
+    with pytest.raises(StoreFailed, match=r"record 6 does not follow"):
+        opened(tmp_path / "run.db")
+
+
+def test_a_snapshot_that_was_changed_is_found_by_verify(tmp_path):
+    played(tmp_path / "run.db")
+    with opened(tmp_path / "run.db") as campaign:
+        campaign.snapshot()
+        image = campaign.image()
+    base = sqlite3.connect(tmp_path / "run.db")
+    from saver.journal.durable import pressed
+
+    image["leases"] = {"7": [None, True]}
+    base.execute("update snapshot set body = ?", (pressed(image),))
+    base.commit()
+    base.close()
+    with (
+        opened(tmp_path / "run.db") as campaign,
+        pytest.raises(StoreFailed, match="snapshot of 'shop' after"),
+    ):
+        campaign.verify()
+
+
+def test_a_copy_of_the_process_must_open_it_itself(tmp_path):
+    with opened(tmp_path / "run.db") as campaign:
+        child = os.fork()
+        if not child:
+            try:
+                campaign.ask()
+            except StoreFailed as error:
+                os._exit(7 if "of which this one is a copy" in str(error) else 1)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        assert campaign.ask().number == 1
+
+
+def test_a_backup_of_a_live_campaign_goes_on_where_it_was_made(tmp_path):
+    with opened(tmp_path / "run.db", mode="leader") as campaign:
+        trial = campaign.ask()
+        campaign.tell(trial, *told(trial))
+        out = campaign.ask()
+        campaign.snapshot()
+        assert [header.name for header in backup(tmp_path / "run.db", tmp_path / "copy.db")] == ["shop"]
+        state = campaign.state()
+        campaign.tell(out, *told(out))
+        after = campaign.state()
+    assert sorted(path.name for path in tmp_path.glob("copy*")) == ["copy.db"]
+    with pytest.raises(StoreFailed, match="is there already"):
+        backup(tmp_path / "run.db", tmp_path / "copy.db")
+    restore(tmp_path / "copy.db", tmp_path / "again.db")
+    with pytest.raises(StoreFailed, match="has a campaign 'shop'"):
+        restore(tmp_path / "copy.db", tmp_path / "again.db")
+    with opened(tmp_path / "again.db") as again:
+        assert again.state() == state and again.verify().snapshots == 1
+        assert again.tell(out, *told(out)) == "told"
+        assert again.state() == after
+
+
+def test_a_database_of_each_schema_opens(tmp_path):
+    for number in range(1, len(migrations()) + 1):
+        shutil.copy(DATA / f"campaign-{number}.db", tmp_path / "old.db")
+        with saver.open(tmp_path / "old.db", "shop") as campaign:
+            assert campaign.verify().records == 12
+            trial = campaign.ask()
+            assert campaign.tell(trial, *told(trial)) == "told"
