@@ -178,7 +178,7 @@ def _worth(truth: Truth, campaign: Any, event: Any) -> float:
 def stores() -> Iterator[dict[str, str]]:
     """An empty one of each kind."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-    from journal.stores import empty, server
+    from journal.stores import empty, server  # type: ignore[import-not-found]
 
     with tempfile.TemporaryDirectory() as folder, server() as uri:
         yield {"sqlite": f"sqlite:///{folder}/run.db", "postgres": empty("postgres", folder, uri)}

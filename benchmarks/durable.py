@@ -115,7 +115,8 @@ def embedded(folder: Path, processes: int = 4) -> tuple[float, float]:
         worker.start()
     for worker in workers:
         worker.join()
-    return sum(counts) / SECONDS, min(counts) / (sum(counts) / processes)
+    found = [int(counts[i]) for i in range(processes)]
+    return sum(found) / SECONDS, min(found) / (sum(found) / processes)
 
 
 def growth(folder: Path) -> list[list[Any]]:

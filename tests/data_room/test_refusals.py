@@ -48,14 +48,16 @@ def folder(tmp_path):
 def test_what_is_read_is_never_written_over(folder, name):
     before = (folder / name).read_bytes()
     found = fit(folder, out=name)
-    assert isinstance(found.exception, InvalidData) and "which is read" in str(found.exception)
+    assert isinstance(found.exception, InvalidData)
+    assert "which is read" in str(found.exception)
     assert (folder / name).read_bytes() == before
 
 
 def test_something_else_is_never_written_over_and_an_older_problem_is(folder):
     (folder / "notes.txt").write_text("mine")
     found = fit(folder, out="notes.txt")
-    assert "holds no problem" in str(found.exception) and (folder / "notes.txt").read_text() == "mine"
+    assert "holds no problem" in str(found.exception)
+    assert (folder / "notes.txt").read_text() == "mine"
     assert fit(folder).exit_code == 0
     assert fit(folder).exit_code == 0
 
@@ -88,10 +90,12 @@ def test_a_wrapper_that_may_change_what_the_table_says_is_refused(wrap):
 def test_importance_has_no_end_where_the_log_lacks_what_the_target_does():
     fitted = read_log(log_of()).fit(1, new_actions=["free"])
     nothing = fitted.off_policy([[0.0, 0.0, 1.0]])
-    assert np.isnan(nothing.importance.value) and nothing.importance.interval == (-np.inf, np.inf)
+    assert np.isnan(nothing.importance.value)
+    assert nothing.importance.interval == (-np.inf, np.inf)
     assert "nothing of what the target does" in nothing.notes[-1]
     half = fitted.off_policy([[0.5, 0.0, 0.5]])
-    assert half.importance.interval == (-np.inf, np.inf) and half.importance.stderr == np.inf
+    assert half.importance.interval == (-np.inf, np.inf)
+    assert half.importance.stderr == np.inf
     assert half.importance.covered == pytest.approx(0.5)
 
 
@@ -203,7 +207,7 @@ def test_guardrails_are_checked_before_an_episode_runs():
         with pytest.raises(InvalidProblem, match="no guardrail 'fel'; did you mean 'fell'"):
             play_many(env, campaign, guardrails={"fel": "reward"})
         assert not campaign.outstanding
-        with pytest.raises(InvalidData, match="says nothing of what is guarded.*give guardrails="):
+        with pytest.raises(InvalidData, match=r"says nothing of what is guarded.*give guardrails="):
             play_many(env, campaign)
         with pytest.raises(InvalidData, match=r"guardrails\['fell'\] gave 'x'; it must give a number"):
             play_many(env, campaign, guardrails={"fell": lambda *_: "x"})

@@ -80,7 +80,8 @@ def test_two_that_share_it_never_get_the_same_trial(url):
         assert (first.number, second.number, third.number) == (1, 2, 3)
         assert other.tell(first, *told(first)) == "told"
         assert one.tell(first, *told(first)) == "again"
-        assert list(one.outstanding) != [] and {trial.number for trial in one.outstanding} == {2, 3}
+        assert list(one.outstanding) != []
+        assert {trial.number for trial in one.outstanding} == {2, 3}
         assert one.state() == other.state()
 
 
@@ -123,7 +124,8 @@ def test_a_key_makes_a_request_safe_to_repeat(url):
             campaign.ask(n=3, key="a")
         with pytest.raises(InvalidData, match="key is ''"):
             campaign.ask(key="")
-        assert campaign.outstanding.keys() and len(campaign.outstanding) == 2
+        assert campaign.outstanding.keys()
+        assert len(campaign.outstanding) == 2
 
 
 def test_a_started_trial_expires_into_abandoned_and_a_reserved_one_into_cancelled(url):
@@ -237,7 +239,8 @@ def test_snapshots_are_where_replay_begins_and_agree_with_it(url, monkeypatch):
             campaign.tell(trial, *told(trial))
         held = campaign.ask(n=2)
         place = campaign.snapshot()
-        assert place == 27 and campaign.snapshot() == 27
+        assert place == 27
+        assert campaign.snapshot() == 27
         found = campaign.verify()
         assert (found.records, found.snapshots) == (27, 3)
     with opened(url) as again:
@@ -250,7 +253,7 @@ def test_a_changed_problem_collector_or_seed_is_refused_with_what_differs(url):
     opened(url).close()
     with pytest.raises(StoreFailed, match="seed is 4, and was 3"):
         opened(url, seed=4)
-    with pytest.raises(StoreFailed, match='collector.design is "closed-form", and was "exact"|collector'):
+    with pytest.raises(StoreFailed, match="made of something else: collector"):
         opened(url, collector="saver")
     with pytest.raises(StoreFailed, match=r"made of something else: problem\.alpha is 0\.5"):
         opened(url, problem=scenarios.bandit(alpha=0.5).problem)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from saver._files import replacing
@@ -14,7 +15,7 @@ from saver.journal.sqlite import SqliteJournal
 PART = 5000  # records that are copied at once
 
 
-def backup(url: str, path: Path) -> list[Header]:
+def backup(url: str | os.PathLike[str], path: Path) -> list[Header]:
     """Write all campaigns of a store, as they are now, to a new SQLite file; they may go on meanwhile."""
     if path.exists():
         raise StoreFailed(f"{path} is there already; give another path, nothing is written over")
@@ -32,7 +33,7 @@ def backup(url: str, path: Path) -> list[Header]:
         source.close()
 
 
-def restore(path: Path, url: str) -> list[Header]:
+def restore(path: Path, url: str | os.PathLike[str]) -> list[Header]:
     """Bring the campaigns of a backup into a store that has none of their names."""
     source = SqliteJournal(path, "power", make=False)
     try:

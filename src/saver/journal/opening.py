@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import platform
 import re
 from collections.abc import Iterable
@@ -36,7 +37,7 @@ SCHEMES = "memory:, sqlite:///file.db, a path, or postgresql://user@host/databas
 
 
 def open_campaign(
-    url: str,
+    url: str | os.PathLike[str],
     name: str,
     problem: Problem | None = None,
     collector: Collector | str | None = None,

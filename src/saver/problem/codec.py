@@ -17,7 +17,7 @@ import math
 import zlib
 from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from scipy import sparse
@@ -97,7 +97,7 @@ def _pack_fields(value: Any, small: bool) -> dict[str, Any]:
         shown = getattr(value, "__name__", type(value).__name__)
         raise InvalidData(f"{shown} cannot be written: a {type(value).__name__} is no plain data")
     plain: dict[str, Any] = {TAG: name}
-    for field in _fields(type(value)).values():
+    for field in _fields(cast(Any, type(value))).values():
         item = getattr(value, field.name)
         if field.init and not _is_default(field, item):
             plain[field.name] = pack(item, small=small)
