@@ -144,7 +144,7 @@ def test_a_snapshot_that_was_changed_is_found_by_verify(tmp_path):
         campaign.snapshot()
         image = campaign.image()
     base = sqlite3.connect(tmp_path / "run.db")
-    from saver.journal.durable import pressed
+    from saver.journal.folding import pressed
 
     image["leases"] = {"7": [None, True]}
     base.execute("update snapshot set body = ?", (pressed(image),))

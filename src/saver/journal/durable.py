@@ -8,31 +8,23 @@ is ahead of the journal: it is thrown away and read anew.
 from __future__ import annotations
 
 import functools
-import json
 import math
 import os
 import socket
-import threading
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
-from saver.collect import admit, snapshot
+from saver.collect import admit
 from saver.collect import decide as deciding
-from saver.collect.campaign import Campaign
-from saver.collect.collectors import Collector
 from saver.collect.events import Abandoned, Event, Told
-from saver.collect.setup import Setup
-from saver.collect.state import State
 from saver.collect.trial import Trial
 from saver.errors import CampaignEnded, InvalidData, SaverError, StoreFailed, TooManyOut
-from saver.journal.leases import Lease, Leases
+from saver.journal.folding import Folded, Stated, pressed
 from saver.journal.owner import Owner
 from saver.journal.protocol import Journal
 from saver.journal.records import (
     ASKED,
-    FIRST,
     KINDS,
     LATE,
     RENEWED,
@@ -41,27 +33,16 @@ from saver.journal.records import (
     Header,
     Record,
     body_of,
-    event_of,
 )
 from saver.journal.running import Reserved, Running
 from saver.problem import checks
-from saver.problem.statement import Problem
 
 T = TypeVar("T")
 EVERY = 2000  # records between two snapshots
-PART = 5000  # records that are read at once
 AGAIN, WAS_TOLD, WAS_LATE = "again", "told", "late"
 
 
-class Stated(NamedTuple):
-    """What a campaign is made of; `begin` makes it as it is before its first record."""
-
-    problem: Problem
-    collector: Collector | str
-    begin: Callable[[], tuple[Setup, State]]
-
-
-class DurableCampaign(Campaign):
+class DurableCampaign(Folded):
     """A `Campaign` in a store; `saver.open` makes it.
 
     Any number of processes may share it (mode="embedded"), or one owns it and its threads share it
@@ -71,16 +52,13 @@ class DurableCampaign(Campaign):
     def __init__(
         self, journal: Journal, header: Header, stated: Stated, mode: str, lease: float | None, max_out: int
     ) -> None:
-        self.header, self.mode, self.lease, self.max_out = header, mode, lease, max_out
-        self._journal, self._stated, self._pid = journal, stated, os.getpid()
-        self._actor = f"{socket.gethostname()}:{self._pid}"
-        self._lock, self._busy, self._closed = threading.RLock(), False, False
-        self._stale, self._asked_to_keep = False, False
+        self.mode, self.lease, self.max_out = mode, lease, max_out
+        self._actor = f"{socket.gethostname()}:{os.getpid()}"
         self._pending: list[Record] = []  # of the requests that are being done
-        self._leases, self._seq, self._kept, self._chain = Leases(), 0, 0, FIRST
-        self._at = self._now = -math.inf
-        self._reload()
-        self._owner = Owner(self._group) if mode == "leader" else None
+        self._asked_to_keep, self._now = False, -math.inf
+        super().__init__(journal, header, stated)
+        self._alone = mode == "leader"
+        self._owner = Owner(self._group) if self._alone else None
 
     # -- requests ----------------------------------------------------------------------------------------
 
@@ -167,65 +145,16 @@ class DurableCampaign(Campaign):
         self._request(lambda: None)
         return sorted(before - set(self._state.out))
 
-    # -- what was written --------------------------------------------------------------------------------
-
-    @property
-    def name(self) -> str:
-        """What the journal calls it."""
-        return self.header.name
-
-    @property
-    def last(self) -> int:
-        """The number of the last record."""
-        with self._lock:
-            self._fresh()
-            return self._seq
-
-    def records(self, after: int = 0, most: int | None = None) -> list[Record]:
-        """What happened after record number `after`, as it is stored."""
-        self._alive()
-        with self._lock:
-            return self._journal.records(self.header.id, after, most)
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """Everything that happened to the campaign itself, in order."""
-        return tuple(event for record in self.records() if (event := record.event) is not None)
-
-    @property
-    def leases(self) -> dict[int, Lease]:
-        """Those of the trials that are out."""
-        with self._lock:
-            self._fresh()
-            return dict(self._leases.of)
-
     def snapshot(self) -> int:
         """Keep the state now, so that it opens sooner; after which record."""
         self._request(self._due)
         return self.last
 
-    def verify(self) -> Any:
-        """Read everything anew, from the first record: see `saver.journal.verify`."""
-        from saver.journal.verify import verify
-
-        self._alive()
-        with self._lock:
-            self._fresh()
-            return verify(self._journal, self.header, self._stated, self._seq, self.image())
-
     def close(self) -> None:
         """Let go of the store; nothing is lost."""
         if self._owner is not None:
             self._owner.close()
-        with self._lock:
-            self._journal.close()
-            self._closed = True
-
-    def __enter__(self) -> DurableCampaign:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        super().close()
 
     # -- one request -------------------------------------------------------------------------------------
 
@@ -252,14 +181,14 @@ class DurableCampaign(Campaign):
                 with self._journal.writing(self.header.id) as writer:
                     self._catch_up()
                     self._now = max(self._journal.now(), self._at)  # no clock goes back here
-                    self._pending = []
+                    self._pending, self._asked_to_keep = [], False
                     self._give_up()
                     outcomes = [self._one(work) for work in works]
                     if self._pending:
                         writer.append(self._pending)
                     if self._seq - self._kept >= EVERY or self._asked_to_keep:
                         writer.keep(self._seq, pressed(self.image()))
-                        self._kept, self._asked_to_keep = self._seq, False
+                        self._kept = self._seq
             except BaseException:
                 self._stale = True  # memory may be ahead of the journal
                 raise
@@ -292,13 +221,6 @@ class DurableCampaign(Campaign):
         record = record.sealed(self._chain)
         self._fold(record, event, more)
         self._pending.append(record)
-
-    def _fold(self, record: Record, event: Event | None, more: dict[str, Any]) -> None:
-        """What a record does: to the campaign, and to leases."""
-        if event is not None:
-            self._take(event)
-        self._leases.after(record, more)
-        self._chain, self._seq, self._at = record.chain, record.seq, record.at
 
     # -- what requests do --------------------------------------------------------------------------------
 
@@ -413,71 +335,6 @@ class DurableCampaign(Campaign):
     def _due(self) -> None:
         self._asked_to_keep = self._seq > self._kept
 
-    # -- memory and journal ------------------------------------------------------------------------------
-
-    def _fresh(self) -> None:
-        """Before a look: what others have written meanwhile."""
-        self._alive()
-        if not self._busy and (self._stale or self._owner is None):
-            self._catch_up()
-
-    def _alive(self) -> None:
-        if self._closed:
-            raise StoreFailed(f"the campaign {self.name!r} was closed; open it anew")
-        if self._pid != os.getpid():
-            raise StoreFailed(
-                f"the campaign {self.name!r} was opened by another process, of which this one is a copy; "
-                "open it here"
-            )
-
-    def _catch_up(self) -> None:
-        if self._stale:
-            self._reload()
-            return
-        while part := self._journal.records(self.header.id, self._seq, PART):
-            for record in part:
-                self._replay(record)
-            if len(part) < PART:
-                return
-
-    def _replay(self, record: Record) -> None:
-        if record.seq != self._seq + 1 or record.sealed(self._chain).chain != record.chain:
-            raise StoreFailed(
-                f"{self._journal.name}, campaign {self.name!r}: record {record.seq} does not follow from "
-                "those before it; it was changed or damaged: restore a backup"
-            )
-        self._stale = True  # until all of it has happened
-        told = record.told
-        self._fold(record, event_of(record.kind, told), told)
-        self._stale = False
-
-    def _reload(self) -> None:
-        """From the last snapshot, or from the beginning."""
-        kept, lock, busy = self._journal.snapshots(self.header.id), self._lock, self._busy
-        self._stale, self._asked_to_keep, self._pending = False, False, []
-        if kept:
-            self._recall(json.loads(zlib.decompress(self._journal.snapshot(self.header.id, kept[-1]))))
-        else:
-            self._begin(*self._stated.begin(), None)
-            self._leases, self._seq, self._chain, self._at = Leases(), 0, FIRST, -math.inf
-        self._kept, self._lock, self._busy = kept[-1] if kept else 0, lock, busy
-        self._catch_up()
-
-    def _recall(self, image: dict[str, Any]) -> None:
-        self._begin(*snapshot.load(self._stated.problem, self._stated.collector, image["campaign"]))
-        self._leases, self._seq, self._at = Leases(image["leases"]), image["seq"], image["at"]
-        self._chain = bytes.fromhex(image["chain"])
-
-    def image(self) -> dict[str, Any]:
-        """All that the records so far have made, as plain data."""
-        return {
-            "campaign": snapshot.dump(self._setup, self._state),
-            "leases": self._leases.plain(),
-            "seq": self._seq,
-            "at": self._at,
-            "chain": self._chain.hex(),
-        }
-
 
 class Outcome(NamedTuple):
     """What came of one request."""
@@ -490,11 +347,6 @@ class Outcome(NamedTuple):
         if self.refused is not None:
             raise self.refused
         return self.found
-
-
-def pressed(image: dict[str, Any]) -> bytes:
-    """An image as bytes."""
-    return zlib.compress(json.dumps(image, separators=(",", ":")).encode(), 1)
 
 
 def _number(trial: Trial | Reserved | Running | int) -> int:

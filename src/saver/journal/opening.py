@@ -21,7 +21,8 @@ from saver.collect.state import State
 from saver.collect.stopping import Precise
 from saver.errors import InvalidData, InvalidProblem, StoreFailed
 from saver.journal.differences import differing
-from saver.journal.durable import DurableCampaign, Stated
+from saver.journal.durable import DurableCampaign
+from saver.journal.folding import Stated
 from saver.journal.memory import MemoryJournal
 from saver.journal.protocol import Journal
 from saver.journal.records import CREATED, FIRST, LEARNED, Header, Record, body_of

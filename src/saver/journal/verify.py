@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from saver.errors import StoreFailed
-from saver.journal.durable import DurableCampaign, Stated
+from saver.journal.folding import Folded, Stated
 from saver.journal.protocol import Journal
 from saver.journal.records import Header, Record
 
@@ -33,7 +33,7 @@ def verify(
 ) -> Verified:
     """Refuse a journal whose records, snapshots or live `image` at record `seq` do not belong together."""
     kept = [place for place in journal.snapshots(header.id) if place <= seq]
-    replay = Replay(_Bare(journal), header, stated)
+    replay = Replay(_Bare(journal), header, stated)  # type: ignore[arg-type]
     for place in (*kept, seq):
         replay.follow(place)
         if place in kept:
@@ -73,11 +73,8 @@ class _Bare:
         )
 
 
-class Replay(DurableCampaign):
+class Replay(Folded):
     """A campaign that only reads."""
-
-    def __init__(self, journal: Any, header: Header, stated: Stated) -> None:
-        super().__init__(journal, header, stated, "embedded", None, 1)
 
     def follow(self, seq: int) -> None:
         """Up to a record."""
