@@ -4,11 +4,12 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help reproduce test quick docs audit audit-guardrails audit-losses audit-unknown chaos coverage golden numbers bench format clean
+.PHONY: help reproduce test test-full quick docs audit audit-guardrails audit-losses audit-unknown chaos coverage golden numbers bench format clean
 
 help:
 	@echo "make reproduce   the paper's experiments: claims printed, figures and report in results/"
 	@echo "make test        format check, lint, types, tests"
+	@echo "make test-full   the same tests with all cases of the large grids; an hour"
 	@echo "make docs        the documentation as a site in site/; open site/index.html"
 	@echo "make quick       lint and the tests that are not slow, within a minute"
 	@echo "make audit       how often the promise breaks, in results-audit/; saver audit --full for more"
@@ -37,6 +38,10 @@ test: $(READY)
 	$(BIN)/mypy
 	$(BIN)/python tests/warm.py
 	$(BIN)/pytest -n 2 --dist worksteal
+
+test-full: $(READY)
+	$(BIN)/python tests/warm.py
+	$(BIN)/pytest -n 2 --dist worksteal --full
 
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
