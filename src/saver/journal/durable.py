@@ -186,7 +186,7 @@ class DurableCampaign(Folded):
                     outcomes = [self._one(work) for work in works]
                     if self._pending:
                         writer.append(self._pending)
-                    if self._seq - self._kept >= EVERY or self._asked_to_keep:
+                    if self._keeps():
                         writer.keep(self._seq, pressed(self.image()))
                         self._kept = self._seq
             except BaseException:
@@ -195,6 +195,13 @@ class DurableCampaign(Folded):
             finally:
                 self._busy = False
         return outcomes
+
+    def _keeps(self) -> bool:
+        """Whether a snapshot is due; another process may have kept one."""
+        wanted = 1 if self._asked_to_keep else EVERY
+        if self._seq - self._kept >= wanted:
+            self._kept = max(self._journal.snapshots(self.header.id), default=0)
+        return self._seq - self._kept >= wanted
 
     def _one(self, work: Callable[[], Any]) -> Outcome:
         before = self._seq
@@ -333,7 +340,7 @@ class DurableCampaign(Folded):
         return self._journal.of_trial(self.header.id, number) + pending
 
     def _due(self) -> None:
-        self._asked_to_keep = self._seq > self._kept
+        self._asked_to_keep = True
 
 
 class Outcome(NamedTuple):
