@@ -28,7 +28,10 @@ ELSEWHERE = re.compile(r"(?:https?:)?//")
 SHOWN = re.compile(  # an anchor of another name, the kind of a thing, its name
     r'(?:<a href="" id="([\w.]+)"></a></p>\s*)?<div class="doc doc-object doc-(\w+)">\s*<h\d id="([\w.]+)"'
 )
-ROOMS = [saver.problem, saver.design, saver.estimate, saver.safety, saver.theory, saver.scenarios, saver.data]
+ROOMS = [
+    saver.problem, saver.design, saver.estimate, saver.safety, saver.theory, saver.scenarios, saver.data,
+    saver.journal,
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
