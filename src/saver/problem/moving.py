@@ -111,17 +111,21 @@ def earned(
     A, S = gains.shape[1] // len(start), len(start)
     out[:] = 0.0
     mass[:] = start
+    arriving[:] = 0.0
+    last = len(factors) - 1
     for t in range(len(factors)):
-        arriving[:] = 0.0
         alive = False
         for s in range(S):
-            if mass[s] != 0.0:
+            m = mass[s]
+            if m != 0.0:
                 alive = True
+                mass[s] = 0.0
                 p = s * A + choice[slot[t, s] if by_node else s]
                 for i in range(len(out)):
-                    out[i] += factors[t] * mass[s] * gains[i, p]
-                for e in range(indptr[p], indptr[p + 1]):
-                    arriving[indices[e]] += data[e] * mass[s]
+                    out[i] += factors[t] * m * gains[i, p]
+                if t < last:
+                    for e in range(indptr[p], indptr[p + 1]):
+                        arriving[indices[e]] += data[e] * m
         if not alive:
             return
-        mass[:] = arriving
+        mass, arriving = arriving, mass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any
@@ -111,7 +112,8 @@ class Unknown(Model):
         sizes = np.diff(moves.indptr)
         outcomes = np.bincount(np.repeat(np.arange(len(ends)), sizes), moves.data, len(ends)) + ends
         rates = moves.data / np.repeat(np.maximum(outcomes, 1), sizes)
-        rows = sparse.csr_array((rates, moves.indices.copy(), moves.indptr.copy()), shape=moves.shape)
+        rows = copy(moves)  # without scipy's checks: a model is made for every plan
+        rows.data, rows.indices, rows.indptr = rates, moves.indices.copy(), moves.indptr.copy()
         start, total = self.start, float(np.sum(starts))
         if start is None:
             start = checks.frozen(starts / total if total else np.full(self.states, 1.0 / self.states))
