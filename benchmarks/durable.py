@@ -23,6 +23,8 @@ import saver
 SECONDS = 5.0
 BANDIT = chaos.BANDIT
 FEW, MANY = 1000, 100_000
+LONG = """With 100 trials out at a time, and 999 for the records after a snapshot: each look of the ledger grows
+with them."""
 
 
 def opened(path: Path, **options: Any) -> Any:
@@ -173,7 +175,7 @@ def table() -> Table:
         more = growth(folder)
     return Table(
         "durable", __doc__ or "", ("what", "a second", "over bare commits", "over memory", "least"), rows,
-        more=(Table("Long campaigns", "", ("what", "is"), more),),
+        more=(Table("Long campaigns", LONG, ("what", "is"), more),),
     )  # fmt: skip
 
 
