@@ -23,8 +23,8 @@ import saver
 SECONDS = 5.0
 BANDIT = chaos.BANDIT
 FEW, MANY = 1000, 100_000
-LONG = """With 100 trials out at a time, and 999 for the records after a snapshot: each look of the ledger grows
-with them."""
+LONG = """With 100 trials out at a time, and 999 for the records after a snapshot: each look of the ledger
+grows with them."""
 
 
 def opened(path: Path, **options: Any) -> Any:

@@ -4,6 +4,9 @@ import chaos
 import pytest
 from journal.stores import empty
 
+# workers of the test runner have threads
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 @pytest.mark.parametrize(("mode", "kills"), [("embedded", 8), ("leader", 3)])

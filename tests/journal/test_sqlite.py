@@ -16,6 +16,9 @@ from saver.journal.sqlite import filesystem
 
 DATA = Path(__file__).parents[1] / "data"
 
+# workers of the test runner have threads
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+
 
 def opened(path, **options):
     return saver.open(path, "shop", BANDIT.problem, "saver-opt", **({"episodes": 60, "seed": 3} | options))

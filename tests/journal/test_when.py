@@ -3,10 +3,14 @@
 import os
 import signal
 
+import pytest
 from journal.stores import BANDIT, told
 
 import saver
 from saver.journal.sqlite import SqliteJournal
+
+# workers of the test runner have threads
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 
 
 def opened(path, **options):
