@@ -115,7 +115,11 @@ class Folded(Campaign):
     def _catch_up(self) -> None:
         if self._stale:
             self._reload()
-            return
+        elif not self._alone:
+            self._follow()
+
+    def _follow(self) -> None:
+        """What was written since, by anybody."""
         while part := self._journal.records(self.header.id, self._seq, PART):
             for record in part:
                 self._replay(record)
@@ -143,7 +147,7 @@ class Folded(Campaign):
             self._begin(*self._stated.begin(), None)
             self._leases, self._seq, self._chain, self._at = Leases(), 0, FIRST, -math.inf
         self._kept, self._lock, self._busy = kept[-1] if kept else 0, lock, busy
-        self._catch_up()
+        self._follow()
 
     def _recall(self, image: dict[str, Any]) -> None:
         self._begin(*snapshot.load(self._stated.problem, self._stated.collector, image["campaign"]))
