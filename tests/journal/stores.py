@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import numpy as np
 import psycopg
 
+import saver
 from saver import scenarios
 from saver.journal.memory import SHELF
 
@@ -55,3 +56,9 @@ def told(trial):
     """A trial of the bandit, played."""
     reward, constraint = outcome(trial.number)
     return [0], [trial.act(0, 0)], [reward], [constraint]
+
+
+def opened(url, **options):
+    """A campaign of the bandit, made or found."""
+    given = {"problem": BANDIT.problem, "collector": "saver-opt", "episodes": 60, "seed": 3} | options
+    return saver.open(url, "shop", **given)

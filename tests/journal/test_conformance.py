@@ -4,24 +4,12 @@ import threading
 import time
 
 import pytest
-from journal.stores import BANDIT, told
+from journal.stores import BANDIT, opened, told
 
 import saver
 from saver import Campaign, scenarios
 from saver.errors import CampaignEnded, InvalidData, StoreFailed, TooManyOut
 from saver.journal import Reserved, connect
-
-
-def opened(url, **options):
-    given = {"episodes": 60, "seed": 3} | options
-    return saver.open(
-        url, "shop", given.pop("problem", BANDIT.problem), given.pop("collector", "saver-opt"), **given
-    )
-
-
-def facts(campaign):
-    """The state, but for what a file says of itself."""
-    return campaign.state()
 
 
 def test_it_is_the_campaign_in_memory_event_by_event(url):

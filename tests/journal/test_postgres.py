@@ -6,14 +6,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from journal.stores import BANDIT, empty, server, told
+from journal.stores import empty, opened, server, told
 
-import saver
 from saver.errors import StoreFailed
-
-
-def opened(url, **options):
-    return saver.open(url, "shop", BANDIT.problem, "saver-opt", **({"episodes": 60, "seed": 3} | options))
 
 
 def cut_all(uri, url):

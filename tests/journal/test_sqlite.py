@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from journal.stores import BANDIT, told
+from journal.stores import opened, told
 
 import saver
 from saver.errors import StoreFailed
@@ -18,10 +18,6 @@ DATA = Path(__file__).parents[1] / "data"
 
 # workers of the test runner have threads
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
-
-
-def opened(path, **options):
-    return saver.open(path, "shop", BANDIT.problem, "saver-opt", **({"episodes": 60, "seed": 3} | options))
 
 
 def played(path, n=5, **options):

@@ -4,17 +4,13 @@ import os
 import signal
 
 import pytest
-from journal.stores import BANDIT, told
+from journal.stores import opened, told
 
 import saver
 from saver.journal.sqlite import SqliteJournal
 
 # workers of the test runner have threads
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
-
-
-def opened(path, **options):
-    return saver.open(path, "shop", BANDIT.problem, "saver-opt", **({"episodes": 60, "seed": 3} | options))
 
 
 def child(work):

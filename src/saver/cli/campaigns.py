@@ -10,7 +10,7 @@ import typer
 
 import saver
 from saver.cli import show
-from saver.cli.options import check_picture
+from saver.cli.options import Json, check_picture
 from saver.errors import StoreFailed
 from saver.journal import DurableCampaign, Record, backup, connect, restore
 
@@ -18,7 +18,6 @@ app = typer.Typer(no_args_is_help=True, help="Campaigns in a store: what they ar
 
 Url = Annotated[str, typer.Argument(metavar="URL", help="a SQLite file, or postgresql://user@host/database")]
 Which = Annotated[str | None, typer.Argument(metavar="[NAME]", help="of the campaign, if there are several")]
-Json = Annotated[bool, typer.Option("--json", help="print JSON for programs")]
 
 
 @app.command("list")
@@ -181,14 +180,12 @@ def _name(url: str, name: str | None) -> str:
 
 def _counted(campaign: DurableCampaign) -> dict[str, Any]:
     kinds = campaign.budget
-    state = campaign.state()["state"]
     return {
         "episodes": campaign.episodes,
         "told": kinds.episodes,
         "baseline": kinds.baseline_episodes,
         "out": len(campaign.outstanding),
-        "abandoned": len(state.get("abandoned", {}).get("of", [])),
-        "cancelled": len(state.get("cancelled", {}).get("of", [])),
+        **campaign.given_up,
         "records": campaign.last,
     }
 

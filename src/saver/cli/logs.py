@@ -10,6 +10,7 @@ import typer
 import saver
 from saver.cli import show
 from saver.cli.guarding import guardrails_of, policies_of
+from saver.cli.options import Json
 from saver.data import Episodes, Evaluation, Fitted, OffPolicy
 from saver.errors import InvalidData, InvalidProblem, SaverError
 from saver.estimate import Estimate
@@ -28,7 +29,6 @@ Columns = Annotated[
     ),
 ]
 Level = Annotated[float, typer.Option(help="of the intervals")]
-Json = Annotated[bool, typer.Option("--json", help="print JSON for programs")]
 ROLES = ("episode", "step", "state", "action", "reward", "propensity", "next_state", "complete", "kind")
 
 

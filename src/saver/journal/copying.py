@@ -8,11 +8,9 @@ from pathlib import Path
 from saver._files import replacing
 from saver.errors import StoreFailed
 from saver.journal.opening import connect
-from saver.journal.protocol import Journal
+from saver.journal.protocol import Journal, in_parts
 from saver.journal.records import Header
 from saver.journal.sqlite import SqliteJournal
-
-PART = 5000  # records that are copied at once
 
 
 def backup(url: str | os.PathLike[str], path: Path) -> list[Header]:
@@ -59,7 +57,7 @@ def copy(source: Journal, target: Journal) -> list[Header]:
         first = source.records(header.id, 0, 1)
         there = target.create(header, first)
         last = len(first)
-        while part := source.records(header.id, last, PART):
+        for part in in_parts(source, header.id, last):
             with target.writing(there.id) as writer:
                 writer.append(part)
             last = part[-1].seq

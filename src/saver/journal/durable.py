@@ -7,6 +7,7 @@ is ahead of the journal: it is thrown away and read anew.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import os
@@ -257,9 +258,7 @@ class DurableCampaign(Folded):
 
     def _asked_before(self, found: Record, n: int) -> list[Any]:
         if found.kind != ASKED or found.trial is None:
-            raise InvalidData(
-                f"the key {found.key!r} was used for something else: trial {found.trial} {found.kind}"
-            )
+            raise _used(found)
         told = found.told
         if told["n"] != n:
             raise InvalidData(
@@ -295,7 +294,7 @@ class DurableCampaign(Folded):
         number = _number(trial)
         used = None if key is None else self._of_key(key)
         if used is not None and (used.trial != number or used.kind not in (TOLD, LATE)):
-            raise InvalidData(f"the key {key!r} was used for something else: trial {used.trial} {used.kind}")
+            raise _used(used)
         if number in self._state.out:
             if not self._leases.of[number].started:
                 raise Reserved(number, "").refused("told")
@@ -318,13 +317,10 @@ class DurableCampaign(Folded):
     def _give_up(self) -> None:
         """Trials whose time is over: what never started is free, what may have run is lost."""
         for number in self._leases.expired(self._now):
-            free = not self._leases.of[number].started
-            try:
-                event: Event = (
-                    Abandoned(number) if not free else admit.cancelled(self._setup, self._state, number)
-                )
-            except InvalidData:  # with order="asked", after a later one
-                event = Abandoned(number)
+            event: Event = Abandoned(number)
+            if not self._leases.of[number].started:
+                with contextlib.suppress(InvalidData):  # with order="asked", after a later one
+                    event = admit.cancelled(self._setup, self._state, number)
             self._happen(event, why="expired")
 
     @property
@@ -358,6 +354,13 @@ class Outcome(NamedTuple):
 
 def _number(trial: Trial | Reserved | Running | int) -> int:
     return checks.whole("trial", trial, 1) if isinstance(trial, int) else int(trial.number)
+
+
+def _used(record: Record) -> InvalidData:
+    """The error of a key that another request has."""
+    return InvalidData(
+        f"the key {record.key!r} was used for something else: trial {record.trial} {record.kind}"
+    )
 
 
 def _key(key: Any) -> str | None:

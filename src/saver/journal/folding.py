@@ -18,11 +18,9 @@ from saver.collect.setup import Setup
 from saver.collect.state import State
 from saver.errors import StoreFailed
 from saver.journal.leases import Lease, Leases
-from saver.journal.protocol import Journal
+from saver.journal.protocol import Journal, in_parts
 from saver.journal.records import FIRST, Header, Record, event_of
 from saver.problem.statement import Problem
-
-PART = 5000  # records that are read at once
 
 
 class Stated(NamedTuple):
@@ -74,6 +72,13 @@ class Folded(Campaign):
             self._fresh()
             return dict(self._leases.of)
 
+    @property
+    def given_up(self) -> dict[str, int]:
+        """How many trials were abandoned, and how many never started."""
+        with self._lock:
+            self._fresh()
+            return {"abandoned": len(self._state.abandoned), "cancelled": len(self._state.cancelled)}
+
     def verify(self) -> Any:
         """Read everything anew, from the first record: see `saver.journal.verify`."""
         from saver.journal.verify import verify
@@ -100,7 +105,7 @@ class Folded(Campaign):
     def _fresh(self) -> None:
         """Before a look: what others have written meanwhile."""
         self._alive()
-        if not self._busy and (self._stale or not self._alone):
+        if not self._busy:
             self._catch_up()
 
     def _alive(self) -> None:
@@ -120,11 +125,9 @@ class Folded(Campaign):
 
     def _follow(self) -> None:
         """What was written since, by anybody."""
-        while part := self._journal.records(self.header.id, self._seq, PART):
+        for part in in_parts(self._journal, self.header.id, self._seq):
             for record in part:
                 self._replay(record)
-            if len(part) < PART:
-                return
 
     def _replay(self, record: Record) -> None:
         if record.seq != self._seq + 1 or record.sealed(self._chain).chain != record.chain:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from saver.errors import StoreFailed
+from saver.journal.protocol import held_by
 from saver.journal.records import Header, Record
 
 
@@ -105,16 +105,3 @@ class MemoryJournal:
             for campaign, alone in self.held:
                 self.shelf.holders[campaign].remove(alone)
             self.held = []
-
-
-def held_by(who: str, alone: bool) -> StoreFailed:
-    """The error of a campaign that others hold."""
-    if alone:
-        return StoreFailed(
-            f"the campaign is open elsewhere ({who}), and a leader must be alone; close it there, or open it "
-            'with mode="embedded"'
-        )
-    return StoreFailed(
-        "a leader holds the campaign; talk to it, or close it and open the campaign anew "
-        '(mode="embedded" shares it, mode="leader" does not)'
-    )

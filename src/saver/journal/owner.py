@@ -12,7 +12,7 @@ from saver.errors import StoreFailed
 MOST = 256  # requests that become durable together
 
 
-class Asked:
+class Request:
     """A request and, once that is durable, what came of it."""
 
     def __init__(self, work: Callable[[], Any]) -> None:
@@ -25,7 +25,7 @@ class Owner:
     """The thread, and what waits for it."""
 
     def __init__(self, group: Callable[[list[Callable[[], Any]]], list[Any]]) -> None:
-        self._group, self._waiting = group, queue.SimpleQueue[Asked | None]()
+        self._group, self._waiting = group, queue.SimpleQueue[Request | None]()
         self._closed = False
         self._thread = threading.Thread(target=self._run, daemon=True, name="leader of a campaign")
         self._thread.start()
@@ -34,7 +34,7 @@ class Owner:
         """Wait for it."""
         if self._closed:
             raise StoreFailed("the leader was closed; open the campaign anew")
-        asked = Asked(work)
+        asked = Request(work)
         self._waiting.put(asked)
         asked.done.wait()
         if asked.failed is not None:
@@ -63,7 +63,7 @@ class Owner:
                 late.failed = StoreFailed("the leader was closed; open the campaign anew")
                 late.done.set()
 
-    def _answer(self, group: list[Asked]) -> None:
+    def _answer(self, group: list[Request]) -> None:
         try:
             for asked, found in zip(group, self._group([asked.work for asked in group]), strict=True):
                 asked.found = found

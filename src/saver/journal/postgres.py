@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from saver.errors import StoreFailed
-from saver.journal.memory import held_by
+from saver.journal.protocol import held_by
 from saver.journal.sql import SqlJournal, migrations
 
 SPACE = 0x53615665  # the first number of our advisory locks; the second is a campaign, 0 the schema

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from saver.errors import StoreFailed
 from saver.journal.records import Header, Record
+
+PART = 5000  # records that are read at once
 
 
 class Writer(Protocol):
@@ -56,3 +59,25 @@ class Journal(Protocol):
 
     def close(self) -> None:
         """Let go of everything."""
+
+
+def in_parts(journal: Journal, campaign: int, after: int = 0) -> Iterator[list[Record]]:
+    """The records after a number, so many at once that memory is bounded."""
+    while part := journal.records(campaign, after, PART):
+        yield part
+        if len(part) < PART:
+            return
+        after = part[-1].seq
+
+
+def held_by(who: str, alone: bool) -> StoreFailed:
+    """The error of a campaign that others hold."""
+    if alone:
+        return StoreFailed(
+            f"the campaign is open elsewhere ({who}), and a leader must be alone; close it there, or open it "
+            'with mode="embedded"'
+        )
+    return StoreFailed(
+        "a leader holds the campaign; talk to it, or close it and open the campaign anew "
+        '(mode="embedded" shares it, mode="leader" does not)'
+    )

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from saver.errors import StoreFailed
-from saver.journal.memory import held_by
+from saver.journal.protocol import held_by
 from saver.journal.sql import SqlJournal, migrations
 
 OURS = 0x53615665  # application_id: "SaVe"
