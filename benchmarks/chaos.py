@@ -1,7 +1,8 @@
 """Campaigns whose workers and leaders are really killed (kill -9), at random moments, again and again.
 
 Workers ask, play in a simulated bandit and tell, each in a process of its own; of a leader the clients are
-eight of its threads. What each was answered it wrote down itself, in a file of its own, before it went on. In
+eight of its threads. They ask for one trial or for several at once, and tell them in any order, one by one or
+together. What each was answered it wrote down itself, in a file of its own, before it went on. In
 the end: `lost` are tells that were answered and are not in the journal, `doubled` trials that were told or
 handed out twice, `verified` whether all records, snapshots and the state belong together and replay gives the
 state bit by bit, `lowest` the least that the true budget ever was, all trials that were asked counted as run
@@ -32,7 +33,7 @@ from saver import scenarios
 from saver.errors import CampaignEnded, TooManyOut
 from saver.simulator.truth import Truth
 
-EPISODES, LEASE, CLIENTS = 100_000, 2.0, 8
+EPISODES, LEASE, CLIENTS, SEVERAL = 100_000, 2.0, 8, 6
 BANDIT = scenarios.bandit()
 COLUMNS = (
     "store", "mode", "kills", "asked", "told", "abandoned", "late", "lost", "doubled", "verified", "lowest",
@@ -59,19 +60,33 @@ def opened(url: str, mode: str = "embedded") -> Any:
 def work(campaign: Any, notes: int) -> None:
     """Ask, play, tell; every answer is noted in one write."""
     rng = np.random.default_rng(os.getpid() + threading.get_ident() % 10_000)
-    world = BANDIT.world
     while True:
+        n = int(rng.integers(1, SEVERAL))
         try:
-            trial = campaign.ask()
+            trials = [campaign.ask()] if n == 1 else campaign.ask(n=n)
         except (TooManyOut, CampaignEnded):
             time.sleep(0.05)
             continue
-        os.write(notes, f"asked {trial.number}\n".encode())
-        action = trial.act(0, 0)
-        reward = float(rng.normal(world.reward.mean[0, action], world.reward.variance[0, action] ** 0.5))
-        constraint = float(np.clip(rng.normal(world.constraint.mean[0, action], 0.1), 0.0, 1.0))
-        answer = campaign.tell(trial, [0], [action], [reward], [constraint])
-        os.write(notes, f"{answer} {trial.number}\n".encode())
+        note(notes, ["asked"] * len(trials), trials)
+        played = [(trials[i], *episode(trials[i], rng)) for i in rng.permutation(len(trials))]
+        if rng.random() < 0.5:
+            note(notes, campaign.tell_all(played), [trial for trial, *_ in played])
+            continue
+        for trial, *columns in played:
+            note(notes, [campaign.tell(trial, *columns)], [trial])
+
+
+def note(notes: int, words: list[str], trials: list[Any]) -> None:
+    text = "".join(f"{word} {trial.number}\n" for word, trial in zip(words, trials, strict=True))
+    os.write(notes, text.encode())
+
+
+def episode(trial: Any, rng: np.random.Generator) -> tuple[list[Any], ...]:
+    """What the simulated world makes of a trial."""
+    action, world = trial.act(0, 0), BANDIT.world
+    reward = float(rng.normal(world.reward.mean[0, action], world.reward.variance[0, action] ** 0.5))
+    constraint = float(np.clip(rng.normal(world.constraint.mean[0, action], 0.1), 0.0, 1.0))
+    return [0], [action], [reward], [constraint]
 
 
 def live(url: str, path: str, mode: str) -> None:

@@ -6,6 +6,7 @@ everything else. Other programs that import the package are left alone.
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # `signal` makes enums of numbers, which takes ten times as long
 import os
 import signal
 import sys
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 AGAIN = 0.02  # seconds
+SIGINT = int(signal.SIGINT)
 
 
 def is_command(argv: list[str], asked: list[str]) -> bool:
@@ -60,26 +62,23 @@ def postponed(stop: Callable[[], None]) -> Iterator[None]:
 
     A KeyboardInterrupt anywhere in the middle may leave locks taken and threads running in compiled code.
     """
-    usual = signal.default_int_handler
-    if (
-        threading.current_thread() is not threading.main_thread()
-        or signal.getsignal(signal.SIGINT) is not usual
-    ):
+    usual, waits = signal.default_int_handler, False
+    main = threading.get_ident() == threading.main_thread().ident
+    if not main or _signal.getsignal(SIGINT) is not usual:
         yield
         return
-    waits = False
 
     def note(number: int, frame: Any) -> None:
         nonlocal waits
         waits = True
-        signal.signal(signal.SIGINT, usual)
+        _signal.signal(SIGINT, usual)
         stop()
 
-    signal.signal(signal.SIGINT, note)
+    _signal.signal(SIGINT, note)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, usual)
+        _signal.signal(SIGINT, usual)
     if waits:
         raise KeyboardInterrupt
 

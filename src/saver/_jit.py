@@ -48,6 +48,14 @@ def jit(function: F) -> F:
     return _compiled(function, _nrt=True)
 
 
+def brief(function: F) -> F:
+    """`jit` for what Python calls again and again and is done at once: it keeps the GIL.
+
+    Another thread would take it, and give it back late.
+    """
+    return _compiled(function, _nrt=True, nogil=False)
+
+
 def loop(function: F) -> F:
     """`jit` for a hot loop that makes no arrays: it does not count references to those it is given."""
     return _compiled(function, _nrt=False)
@@ -71,7 +79,8 @@ def _compiled(function: F, **options: Any) -> F:
     before = config.CACHE_DIR
     config.CACHE_DIR = folder or before
     try:
-        made = numba.njit(nogil=True, error_model="numpy", cache=folder is not None, **options)(function)
+        usual: dict[str, Any] = {"nogil": True, "error_model": "numpy", "cache": folder is not None}
+        made = numba.njit(**(usual | options))(function)
     finally:
         config.CACHE_DIR = before
     return cast(F, made)

@@ -37,7 +37,7 @@ def until_it_fails(campaign, answered):
 
 def test_what_is_no_database_of_ours_is_refused_and_left_as_it_is(tmp_path):
     (tmp_path / "text.db").write_text("hello, this is no database at all, not even nearly one" * 20)
-    with pytest.raises(StoreFailed, match=r"text\.db: it is no SQLite database"):
+    with pytest.raises(StoreFailed, match=r"text\.db is no SQLite database"):
         opened(tmp_path / "text.db")
     other = sqlite3.connect(tmp_path / "other.db")
     other.execute("create table mine (x)")
@@ -197,5 +197,7 @@ def test_a_database_of_each_schema_opens(tmp_path):
         shutil.copy(DATA / f"campaign-{number}.db", tmp_path / "old.db")
         with saver.open(tmp_path / "old.db", "shop") as campaign:
             assert campaign.verify().records == 12
+            old = next(record for record in campaign.records() if record.kind == "told")
+            assert campaign.tell(old.trial, old.event.episode) == "again"  # however it was written then
             trial = campaign.ask()
             assert campaign.tell(trial, *told(trial)) == "told"

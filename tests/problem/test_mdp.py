@@ -6,12 +6,13 @@ import pickle
 
 import numpy as np
 import pytest
-from models import random_graph
+from models import random_graph, random_maze
 from scipy import sparse
 
 from saver import END, Episode, Mdp
 from saver.errors import InvalidData, InvalidProblem
 from saver.problem import weights
+from saver.problem.moving import earned
 
 P = np.zeros((2, 2, 2))
 P[0, 0, 1] = 1.0
@@ -214,6 +215,74 @@ def test_copies_and_pickles_stay_read_only():
         np.testing.assert_array_equal(twin.start, mdp.start)
         assert not twin.start.flags.writeable
         assert twin.horizon == mdp.horizon
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_surely_possible_is_what_passes_step_by_step(seed):
+    mdp = random_graph(seed) if seed % 2 else random_maze(seed)
+    rng, verdicts = np.random.default_rng(seed), []
+    for _ in range(300):
+        steps = int(rng.integers(1, mdp.horizon + 2))
+        states = rng.integers(-1 if steps == 1 else 0, mdp.states + (steps == 1), steps)
+        actions = rng.integers(0, mdp.actions, steps)
+        if rng.random() < 0.7:  # one that follows the moves, as far as it can
+            states[0] = int(np.argmax(mdp.start))
+            for t in range(1, steps):
+                onward = mdp.successors(int(states[t - 1]), int(actions[t - 1]))
+                states[t] = rng.choice(onward) if len(onward) else states[t]
+        try:
+            Episode(states, actions, np.zeros(steps), final_state=None)
+            inside = np.all((states >= 0) & (states < mdp.states)) and steps <= mdp.horizon
+            if not inside:
+                raise InvalidData("outside")
+            mdp.check_path(states, actions)
+            passes = True
+        except InvalidData:
+            passes = False
+        assert mdp.surely(states, actions) == passes, (states, actions)
+        verdicts.append(passes)
+    assert 10 < sum(verdicts) < 290  # both happen
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_layers_by_following_all_moves(seed):
+    mdp = random_graph(seed, horizon=7, density=0.3)
+    P = np.asarray(mdp.flow.todense()).reshape(mdp.states, mdp.actions, mdp.states)
+    here, found = mdp.start > 0, []
+    while here.any() and len(found) < mdp.horizon:
+        found.append(np.flatnonzero(here).tolist())
+        here = np.any(P[here] * mdp.available[here][:, :, None] > 0, axis=(0, 1))
+    assert [layer.tolist() for layer in mdp.layers] == found
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_policy_followed_from_the_step_that_changed_earns_the_same_to_the_bit(seed):
+    mdp, rng = random_graph(seed, states=6, actions=3, horizon=8, terminal=False), np.random.default_rng(seed)
+    S, A, L = mdp.states, mdp.actions, mdp.horizon
+    parts = mdp.flow.indptr.astype(np.int64), mdp.flow.indices.astype(np.int64), mdp.flow.data.copy()
+    gains, factors, start = rng.random((2, S * A)), mdp.discount ** np.arange(L), np.array(mdp.start)
+    slot, choice = np.arange(L * S).reshape(L, S), rng.integers(0, A, L * S)
+    table = np.asarray(mdp.flow.todense())
+
+    def follow(dense, since, mass, sums):
+        earned(*parts, dense, start, choice, slot, True, factors, gains, since, mass, sums)
+        return sums[-1].copy()
+
+    room = np.zeros((L + 1, S)), np.zeros((L + 1, 2))
+    follow(table, 0, *room)
+    for since in (0, 3, L - 1, 5, 1):
+        choice[since * S :] = rng.integers(0, A, (L - since) * S)
+        fresh = np.zeros((L + 1, S)), np.zeros((L + 1, 2))
+        whole = follow(np.zeros((0, 0)), 0, *fresh)
+        assert np.array_equal(follow(table, since, *room), whole)
+        assert np.array_equal(room[0], fresh[0])
+    by_hand = np.zeros(2)
+    here = start
+    for t in range(L):
+        pairs = np.arange(S) * A + choice[slot[t]]
+        by_hand += factors[t] * gains[:, pairs] @ here
+        here = table[pairs].T @ here
+    assert np.allclose(whole, by_hand, rtol=1e-12)
 
 
 def test_long_horizons_share_their_layers():

@@ -154,7 +154,7 @@ def story(seed, make, promise, noisy=True, **options):
                     *(column[:1] for column in (episode.states, episode.actions, episode.constraints))
                 )
             state[some] = "told" if happens == "cut" else happens
-            hear(kept, slow, some, happens, stage.play(trial.follows).light(), episode)
+            hear(kept, slow, some, happens, stage.play(trial.follows).light, episode)
         yield kept, slow, least_truth(gains, state, order)
 
 

@@ -97,7 +97,7 @@ def story(seed, promise, learned):
             if happens == "cancelled" and order == "asked" and some < number:
                 happens = "lost"
             episode = earned(rng, mdp, promise, table, mean)
-            for each, play in ((kept, (stage.play(table).light(),)), (slow, ())):
+            for each, play in ((kept, (stage.play(table).light,)), (slow, ())):
                 if happens in ("told", "cut"):
                     each.tell(some, *play, episode, happens == "told")
                 elif happens == "cancelled":

@@ -11,8 +11,9 @@ import typer
 import saver
 from saver.cli import show
 from saver.cli.options import Json, check_picture
-from saver.errors import StoreFailed
+from saver.errors import InvalidData, StoreFailed
 from saver.journal import DurableCampaign, Record, backup, connect, restore
+from saver.journal.postgres import masked
 
 app = typer.Typer(no_args_is_help=True, help="Campaigns in a store: what they are, what happened, backups.")
 
@@ -112,6 +113,8 @@ def export(
     json: Json = False,
 ) -> None:
     """Write the told episodes, with propensities and kinds, for other tools."""
+    if out.suffix != ".parquet":
+        raise InvalidData(f"--out is {out}; it must end in .parquet, which is what is written")
     with _opened(url, name) as campaign:
         found = saver.data.from_campaign(campaign)
     found.to_parquet(out)
@@ -147,7 +150,7 @@ def restored(
     json: Json = False,
 ) -> None:
     """Bring the campaigns of a backup into a store."""
-    _copied(restore(backup, url), url, json)
+    _copied(restore(backup, url), masked(url), json)
 
 
 def _copied(made: list[Any], where: str, json: bool) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from saver._jit import brief
 from saver._types import Floats
 from saver.collect.answers import look, look_due
 from saver.collect.events import (
@@ -74,8 +75,7 @@ def _told(setup: Setup, state: State, event: Told) -> None:
         take(setup.problem.mdp, setup.problem.first, state.sums, episode, weighted, event.complete)
     if learned:
         _guarded(setup, state, episode)
-    nodes = setup.stage.grid.slot[np.arange(len(episode)), episode.states]
-    np.add.at(state.counts[trial.kind], (nodes, episode.actions), 1.0)
+    count_visits(state.counts[trial.kind], setup.stage.grid.slot, episode.states, episode.actions)
     state.told[trial.kind] += 1
     for name, keeper in setup.keepers.items():
         rail, book = setup.rails.get(name), state.books[name]
@@ -87,6 +87,13 @@ def _told(setup: Setup, state: State, event: Told) -> None:
             keeper.tell(book, event.number, play, seen if teaches else None, event.complete)
     if look_due(state):
         state.looks.append(look(setup, state))
+
+
+@brief
+def count_visits(counts: Any, slot: Any, states: Any, actions: Any) -> None:
+    """One more at each node where an action was taken."""
+    for t in range(len(states)):
+        counts[slot[t, states[t]], actions[t]] += 1.0
 
 
 def _abandoned(setup: Setup, state: State, event: Abandoned) -> None:
@@ -130,12 +137,9 @@ def is_weighted(setup: Setup, trial: Trial) -> bool:
 
 def chances(trial: Trial | Policy, episode: Episode) -> Floats:
     """The probability of each action that was taken, in a trial or by a policy."""
-    return np.array(
-        [
-            trial.row(t, state)[action]
-            for t, (state, action) in enumerate(zip(episode.states, episode.actions, strict=True))
-        ]
-    )
+    steps = enumerate(zip(episode.states.tolist(), episode.actions.tolist(), strict=True))
+    follows = trial.follows if isinstance(trial, Trial) else trial
+    return np.array([follows.chance(t, state, action) for t, (state, action) in steps])
 
 
 def policy_of(

@@ -5,10 +5,12 @@ Nothing is changed here: what was decided takes effect when `apply` is given the
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from saver._jit import brief
 from saver._types import Bools, Floats, Ints
 from saver.collect.answers import budgets, nearest
 from saver.collect.apply import exploration_of, plan_of, policy_of
@@ -21,6 +23,7 @@ from saver.collect.tracker import follow_design
 from saver.collect.trial import Trial
 from saver.design.flows import richest
 from saver.estimate.log import seen_moves
+from saver.problem.moving import still
 from saver.safety import GATES
 from saver.safety.policies import Policy
 
@@ -112,7 +115,7 @@ def _follow(setup: Setup, policy: Policy, counts: Floats, first: Bools | None) -
         rows = np.zeros(policy.rows.shape, dtype=bool)
     else:
         rows = first[grid.state] if policy.by_step else first
-    chosen = follow_design(policy.rows, counts + setup.offsets[policy.by_step], rows)
+    chosen = follow_design(still(policy.rows), counts + setup.offsets[policy.by_step], rows)
     return grid.choices(policy.by_step, chosen).rows, policy.by_step
 
 
@@ -170,7 +173,7 @@ def statistics(setup: Setup, state: State) -> Statistics:
 
 def visits(setup: Setup, state: State, by_step: bool, kinds: tuple[str, ...]) -> Floats:
     """Visits in trials of these kinds, by node or by state; trials that are out count as expected."""
-    counts: Floats = np.sum([state.counts[kind] for kind in kinds], axis=0)
+    counts: Floats = functools.reduce(np.add, (state.counts[kind] for kind in kinds))
     expected = outstanding(setup, state).expected(kinds)
     if expected is not None:
         counts = counts + expected
@@ -198,8 +201,17 @@ def come_first(setup: Setup, state: State, needed: Ints) -> Bools:
     without a second one the estimate has no standard error.
     """
     enough = 1 if 2 * (state.spent + 1) <= setup.episodes else 2
-    seen = state.sums.rewards.counts >= enough
-    first: Bools = (needed <= enough) & ~seen & (outstanding(setup, state).expecting == 0)
+    first: Bools = waiting(needed, state.sums.rewards.counts, outstanding(setup, state).expecting, enough)
+    return first
+
+
+@brief
+def waiting(needed: Any, seen: Any, expecting: Any, enough: int) -> Any:
+    """`come_first`, of counts [S, A]."""
+    first = np.zeros(seen.shape, dtype=np.bool_)
+    for s in range(seen.shape[0]):
+        for a in range(seen.shape[1]):
+            first[s, a] = needed[s, a] <= enough and seen[s, a] < enough and expecting[s, a] == 0
     return first
 
 

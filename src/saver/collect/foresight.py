@@ -17,6 +17,8 @@ from saver.problem.codec import portable
 from saver.problem.moving import earned, still
 from saver.safety.policies import Policy
 
+NOWHERE: Floats = np.zeros((0, 0))  # moves as a table that nobody made
+
 
 @portable("foresight")
 @dataclass(frozen=True, eq=False)
@@ -50,14 +52,28 @@ class Foresight:
 
     def worths(self, policy: Policy) -> Floats:
         """What a policy of one action in each row is worth of each guardrail, [m]."""
-        mdp, found, room = policy.grid.mdp, np.zeros(len(self.gains)), np.zeros((2, len(self.start)))
+        mdp = policy.grid.mdp
+        mass, sums = self.room(mdp.horizon)
         choice = policy.rows if policy.chosen else np.argmax(policy.rows, axis=1)
         factors = np.asarray(mdp.discount ** np.arange(mdp.horizon), dtype=np.float64)
-        earned(*self.model, choice.astype(np.int64), policy.grid.slot, policy.by_step, factors,
-               self.gains, room[0], room[1], found)  # fmt: skip
+        earned(*self.moves, NOWHERE, self.start, choice.astype(np.int64), policy.grid.slot, policy.by_step,
+               factors, self.gains, 0, mass, sums)  # fmt: skip
+        found: Floats = sums[-1]
         return found
 
+    def room(self, steps: int) -> tuple[Floats, Floats]:
+        """For where a policy goes, and what it earns, before each step."""
+        return np.zeros((steps + 1, len(self.start))), np.zeros((steps + 1, len(self.gains)))
+
     @property
-    def model(self) -> tuple[Any, Any, Any, Any]:
-        """Where pairs lead, and the start."""
-        return self.indptr, self.indices, self.data, self.start
+    def moves(self) -> tuple[Any, Any, Any]:
+        """Where pairs lead."""
+        return self.indptr, self.indices, self.data
+
+    @property
+    def dense(self) -> Floats:
+        """The same as a table, [S * A, S]."""
+        pairs, S = self.gains.shape[1], len(self.start)
+        found = np.zeros((pairs, S))
+        np.add.at(found, (np.repeat(np.arange(pairs), np.diff(self.indptr)), self.indices), self.data)
+        return found

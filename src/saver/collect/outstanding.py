@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from saver._jit import brief
 from saver._types import Floats
 from saver.collect.setup import Setup
 from saver.safety import Play
@@ -36,17 +37,16 @@ class Outstanding:
         self.trials: dict[int, Footprint] = {}
         self.visits: dict[str, Any] = {}
         self.expecting = np.zeros((mdp.states, mdp.actions), dtype=np.int64)  # trials that may visit a pair
+        self._expecting = self.expecting.ravel()
 
     def add(self, number: int, kind: str, play: Play) -> None:
         """A trial goes out."""
-        flow, weights = play.flow, play.weights
-        if not self.grid.mdp.known:  # as the plan says where episodes go
-            flow = flow * (0.0 if self.reach is None else self.reach[:, None])
-            weights = self.grid.by_state(flow)
-        flow, pairs = flow.ravel(), np.flatnonzero(weights)
-        cells = np.flatnonzero(flow)
-        found = Footprint(kind, cells, np.rint(UNIT * flow[cells]).astype(np.int64), pairs, play.light())
-        self.trials[number] = found
+        if self.grid.mdp.known:
+            walked = play.once(_walked)
+        else:  # as the plan says where episodes go
+            flow = play.flow * (0.0 if self.reach is None else self.reach[:, None])
+            walked = _visited(flow, self.grid.by_state(flow))
+        self.trials[number] = found = Footprint(kind, *walked, play.light)
         self._count(found, 1)
 
     def take(self, number: int) -> Play:
@@ -57,9 +57,8 @@ class Outstanding:
 
     def _count(self, trial: Footprint, sign: int) -> None:
         if trial.kind not in self.visits:
-            self.visits[trial.kind] = np.zeros(self.shape, dtype=np.int64)
-        self.visits[trial.kind].ravel()[trial.cells] += sign * trial.visits
-        self.expecting.ravel()[trial.pairs] += sign
+            self.visits[trial.kind] = np.zeros(self.shape[0] * self.shape[1], dtype=np.int64)
+        count_out(self.visits[trial.kind], trial.cells, trial.visits, self._expecting, trial.pairs, sign)
 
     def expected(self, kinds: tuple[str, ...]) -> Floats | None:
         """Expected visits of the trials of these kinds, [nodes, A]; None where none is out."""
@@ -67,4 +66,24 @@ class Outstanding:
             return None
         total: Any = sum(self.visits[kind] for kind in kinds if kind in self.visits)
         result: Floats = np.asarray(total) / UNIT
-        return result
+        return result.reshape(self.shape) if result.ndim else result
+
+
+def _walked(play: Play) -> tuple[Any, Any, Any]:
+    return _visited(play.flow, play.weights)
+
+
+def _visited(flow: Floats, weights: Floats) -> tuple[Any, Any, Any]:
+    """The cells of a flow, how often, and the pairs that have weight."""
+    flat = flow.ravel()
+    cells = np.flatnonzero(flat)
+    return cells, np.rint(UNIT * flat[cells]).astype(np.int64), np.flatnonzero(weights)
+
+
+@brief
+def count_out(visits: Any, cells: Any, amounts: Any, expecting: Any, pairs: Any, sign: int) -> None:
+    """Add a trial, or take it away."""
+    for i in range(len(cells)):
+        visits[cells[i]] += sign * amounts[i]
+    for p in pairs:
+        expecting[p] += sign

@@ -72,6 +72,8 @@ class Trial:
         for name, value, count in (("step", step, mdp.horizon), ("state", state, mdp.states)):
             if not isinstance(value, int | np.integer) or not 0 <= value < count:
                 raise InvalidData(f"{name} is {value!r}; it must be from 0 to {count - 1}")
+        if self.follows.chosen and (action := self.follows.action(step, state)) >= 0:
+            return action
         row = self.follows.row(step, state)
         if self.draws is None:
             return int(np.argmax(row))

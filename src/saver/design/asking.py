@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from saver._jit import jit
 from saver._types import Bools, Floats
 from saver.design.balance import balanced, refuse
 from saver.design.plan import Asked, steered
@@ -16,6 +17,7 @@ from saver.errors import Infeasible, InvalidProblem
 from saver.problem import checks
 from saver.problem.bellman import by_step
 from saver.problem.mdp import Mdp
+from saver.problem.moving import still
 
 ROOM = 1e-3  # above what is required, of its size, that an anchor must have to be used as it is
 ENOUGH = 0.5  # of the best room: where the search for an anchor ends
@@ -68,7 +70,11 @@ def pose(
 
 def weighed(name: str, mdp: Mdp, weights: ArrayLike, states: Bools, remedy: str, when: str = "") -> Floats:
     """Weights [S, A], not negative, and 0 where no behaviour learns: outside `states`."""
-    w = checks.within(name, checks.shaped(name, weights, (mdp.states, mdp.actions)), 0.0)
+    shape = (mdp.states, mdp.actions)
+    plain = isinstance(weights, np.ndarray) and weights.dtype == np.float64 and weights.shape == shape
+    if plain and learnable(still(weights), still(mdp.available), states, checks.LARGEST):
+        return np.array(weights)
+    w = checks.within(name, checks.shaped(name, weights, shape), 0.0)
     if len(bad := np.argwhere((w > 0) & ~(mdp.available & states[:, None]))):
         s, a = bad[0]
         raise InvalidProblem(
@@ -76,6 +82,16 @@ def weighed(name: str, mdp: Mdp, weights: ArrayLike, states: Bools, remedy: str,
             f"{mdp.action_label(a)} in {mdp.state_label(s)}{when}; {remedy}"
         )
     return np.array(w)  # a writable copy: numba compiles anew for each kind
+
+
+@jit
+def learnable(w: Any, available: Any, states: Any, most: float) -> bool:
+    """Whether `weighed` has nothing to refuse, which is found sooner."""
+    for s in range(w.shape[0]):
+        for a in range(w.shape[1]):
+            if not 0.0 <= w[s, a] <= most or (w[s, a] > 0.0 and not (available[s, a] and states[s])):
+                return False
+    return True
 
 
 def with_moves(walk: Walk, mdp: Mdp, w: Floats, onward: ArrayLike) -> Floats:

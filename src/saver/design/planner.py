@@ -123,8 +123,9 @@ class Planner:
 
     def unroll(self, plan: Plan) -> tuple[Floats, Floats]:
         """The policy, uniform where no behaviour can be, and the occupancy, [L, S, A] each."""
-        policy = by_step(self.mdp, self.mdp.uniform).copy()
-        occupancy, at = np.zeros(policy.shape), (self.nodes.step, self.nodes.state)
+        occupancy = np.zeros((self.mdp.horizon, self.mdp.states, self.mdp.actions))
+        policy, at = np.empty(occupancy.shape), (self.nodes.step, self.nodes.state)
+        policy[:] = self.mdp.uniform
         policy[at] = self.walk.by_node(plan.behaviour)
         occupancy[at] = self.walk.follow(plan.behaviour, np.zeros((1, *policy.shape[1:])))[0]
         return policy, occupancy

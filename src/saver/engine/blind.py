@@ -26,12 +26,11 @@ from saver.engine.kernel.blind import (
 )
 from saver.engine.kernel.following import rate_all
 from saver.engine.kernel.forms import BY_NODE, FIRST, RANDOM, SAFE, SAME
-from saver.engine.kernel.guards import required_of
 from saver.engine.kernel.laws import lay_law
 from saver.engine.kernel.layout import GATES, is_watched
 from saver.engine.kernel.memory import Out, Tracker
 from saver.engine.kernel.rails import Shown, lay_guards
-from saver.engine.kernel.returns import pace_of_returns
+from saver.engine.kernel.returns import asked_of_returns
 from saver.engine.reference import interval_of
 from saver.estimate.asymptotic import stretched
 from saver.estimate.interval import LEVEL
@@ -64,6 +63,7 @@ class BlindSetting(Setting):
             shared=self.scenario.world.outcome == SHARED,
             watched=is_watched(self.scenario.world.reward, land.pairs),
         )
+        self.true = self._true()
         self.sheets = self.plays(setup.baseline)
         self.rows = land.uniform
 
@@ -74,7 +74,7 @@ class BlindSetting(Setting):
     def _land(self) -> Land:
         """The world, by the nodes of the problem's model."""
         world, setup, model = self.scenario.world, self.setup, self.scenario.world.mdp
-        flow, mdp, start = model.flow, self.scenario.problem.mdp, np.flatnonzero(model.start)
+        mdp, start = self.scenario.problem.mdp, np.flatnonzero(model.start)
         _, where, scale, rewards = lay_law(world.reward)
         anything, zero = np.full(where.shape, np.inf), np.zeros(where.shape)
         low, high = (-anything, anything) if setup.rewards is None else setup.rewards[-2:]
@@ -82,11 +82,7 @@ class BlindSetting(Setting):
         ends = np.zeros(model.states, dtype=bool)
         ends[list(model.terminal)] = True
         return Land(
-            nodes=setup.stage.nodes._replace(
-                indptr=flow.indptr.astype(np.int64),
-                indices=flow.indices.astype(np.int64),
-                data=flow.data.copy(),
-            ),
+            nodes=setup.stage.nodes,
             slot=setup.stage.grid.slot,
             indptr=model.transitions.indptr.astype(np.int64),
             to=model.transitions.indices.astype(np.int64),
@@ -100,8 +96,13 @@ class BlindSetting(Setting):
             uniform=mdp.uniform.copy(),
             every=np.arange(mdp.states),
             safe_nodes=np.arange(len(setup.stage.nodes.state)),
-            one_way=self.truth.stage.deterministic,
         )
+
+    def _true(self) -> Foresight:
+        """What nobody but the simulator knows."""
+        model, means = self.scenario.world.mdp, np.array(self.truth.means)
+        to = model.flow.indptr.astype(np.int64), model.flow.indices.astype(np.int64), model.flow.data
+        return Foresight(*to, model.start, means.reshape(len(means), -1))
 
     def plays(self, design: Policy) -> Plays:
         """What is drawn from while this is the design."""
@@ -134,7 +135,7 @@ class BlindWorker(Worker):
 
     def room(self) -> Blind:
         """For what a campaign keeps."""
-        return new_blind(self.setting.scene, self.setting.rows, self.stop)
+        return new_blind(self.setting.scene, self.setting.rows, self.setting.true, self.stop)
 
     def load(self, checkpoints: Ints) -> None:
         """Play no episode but history, so that all is compiled."""
@@ -148,11 +149,9 @@ class BlindWorker(Worker):
         """What is required of a design, and the pace, by each guardrail."""
         s, g, left = self.setting, self.guards, self.setting.episodes - number + 1
         assert g is not None
-        places = range(len(g.state))
-        required = np.array([required_of(g, i) for i in places])
-        if not s.setup.designer.paced:
-            return required, required
-        return required, np.array([pace_of_returns(g, self.run.now, i, left) for i in places])
+        required, paced = np.zeros((2, len(g.state)))
+        asked_of_returns(g, self.run.now, left, s.setup.designer.paced, required, paced)
+        return required, paced
 
     def _plan(self) -> None:
         """The design for what is believed now."""
@@ -164,7 +163,7 @@ class BlindWorker(Worker):
         with s.lock if callable(s.collector.design) else nullcontext():
             made = designer.design(statistics, setup.variance(rewards), *self._asked(number), self.warm)
         policy = setup.stage.grid.policy(made.policy)
-        self.warm = policy.table()
+        self.warm = made.policy
         run.now.next_plan = kernel.NEVER if designer.fixed else next_plan(number, float(s.collector.replan))
         if s.rules.tracked:
             needed = unplanned(setup, policy, number) if made.needed is None else made.needed

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import nullcontext
+from copy import copy
 from pathlib import Path
 from typing import Any, cast
 
@@ -129,6 +130,8 @@ class Worker:
         self.guards = None if setting.guards is None else setting.guards.copy()
         self.most = max(1, STEPS // len(setting.scene.factor))
         self.sheets, self.warm = setting.sheets, cast(Any, None)
+        states, actions = setting.scene.uniform.shape
+        self.empty = sparse.csr_array((states * actions, states))
 
     def room(self) -> Any:
         """For what a campaign keeps."""
@@ -243,9 +246,10 @@ class Worker:
         run, scene = self.run, self.setting.scene
         seen = run.moves > 0
         at = np.concatenate([[0], np.cumsum(seen)])[scene.indptr]
-        counts = sparse.csr_array(
-            (run.moves[seen], scene.to[seen], at), shape=(len(run.ends), len(scene.uniform))
-        )
+        counts = copy(self.empty)  # without scipy's checks: moves are counted for every plan
+        kind = counts.indices.dtype
+        counts.data, counts.indices = run.moves[seen], scene.to[seen].astype(kind)
+        counts.indptr = at.astype(kind)
         return Moves(counts, run.ends.copy(), run.paid[seen], run.ends_paid.copy(), starts)
 
     def _estimates(self, starts: Floats) -> Iterator[Estimate]:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from saver._jit import brief
 from saver._types import Floats
 from saver.estimate.fair import by_weights
 from saver.estimate.interval import Estimate
@@ -202,9 +203,11 @@ class Anytime:
         version = max(book.versions)
         entry = book.lines[number] = Entry(version)
         if self.hostile:
-            squares = ((book.versions[version].w * self.numbers.scale) ** 2).reshape(play.visits.shape)
-            entry.most = self.loudest(play, squares)
+            entry.most = play.once(self._most, book.versions[version])
         self.resume(book, number, play)
+
+    def _most(self, play: Play, weights: Weights) -> float:
+        return self.loudest(play, ((weights.w * self.numbers.scale) ** 2).reshape(play.visits.shape))
 
     def loudest(self, play: Play, squares: Floats) -> float:
         """The largest sum of these along any way that a trial can go."""
@@ -214,8 +217,7 @@ class Anytime:
 
     def resume(self, book: RewardBook, number: int, play: Play) -> None:
         """Where a trial that is out may go."""
-        pairs = np.flatnonzero(play.visits)
-        book.lines[number].play = pairs, play.visits.ravel()[pairs], play.sure
+        book.lines[number].play = play.once(_way)
 
     def tell(
         self, book: RewardBook, number: int, play: Play, episode: Episode | None, complete: bool = True
@@ -266,6 +268,8 @@ class Anytime:
         self._forget(book)
 
     def _forget(self, book: RewardBook) -> None:
+        if len(book.versions) < 2:
+            return
         needed = {entry.version for entry in book.lines.values()} | {max(book.versions, default=0)}
         for version in [version for version in book.versions if version not in needed]:
             del book.versions[version]
@@ -282,16 +286,12 @@ class Anytime:
         version, pairs = book.versions[entry.version], entry.pairs
         w = version.w[pairs]
         tally.episodes += 1
-        np.add.at(tally.T, pairs, 1.0)
-        np.add.at(tally.total, pairs, entry.rewards)
-        np.add.at(tally.W, pairs, w)
         v = version.v[pairs]
-        np.add.at(tally.V, pairs, v)
-        np.add.at(tally.Q, pairs, v**2)
+        weigh(pairs, entry.rewards, w, v, tally.T, tally.total, tally.W, tally.V, tally.Q)
         tally.drawn += float(v @ entry.rewards)
         tally.gained += float(w @ entry.rewards)
         spread = entry.rewards - version.guess[pairs] if self.bounded else self.numbers.scale[pairs]
-        tally.noise += float(np.sum((w * spread) ** 2))
+        tally.noise += float(np.add.reduce((w * spread) ** 2))
 
     def _await(self, tally: RewardTally, entry: Entry) -> None:
         """What is known of visits that may be hidden."""
@@ -366,3 +366,21 @@ class Anytime:
         left = most_visits(tally.awaited, self.most, numbers.log_pairs) - tally.walked
         found: Floats = tally.missed + np.maximum(0.0, np.minimum(tally.most, np.floor(left)))
         return found
+
+
+def _way(play: Play) -> tuple[Any, Any, bool]:
+    """The pairs that a trial may visit, how often, and whether it goes one way only."""
+    pairs = np.flatnonzero(play.visits)
+    return pairs, play.visits.ravel()[pairs], play.sure
+
+
+@brief
+def weigh(pairs: Any, rewards: Any, w: Any, v: Any, T: Any, total: Any, W: Any, V: Any, Q: Any) -> None:
+    """The samples of an episode enter the sums of their pairs."""
+    for t in range(len(pairs)):
+        p = pairs[t]
+        T[p] += 1.0
+        total[p] += rewards[t]
+        W[p] += w[t]
+        V[p] += v[t]
+        Q[p] += v[t] * v[t]

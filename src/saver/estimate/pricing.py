@@ -40,7 +40,7 @@ def prices(
     for answer in asked:
         c, u, first = np.zeros(shape), np.zeros(P.nnz), np.zeros(mdp.states)
         for sign, policy in answer:
-            pi = by_step(mdp, policy)
+            pi = np.ascontiguousarray(by_step(mdp, policy))
             Y = backward(mdp, pi, mean, P)
             own, ahead, _ = forward(mdp, pi, P, Y)
             c, u, first = c + sign * own, u + sign * ahead, first + sign * Y[0]

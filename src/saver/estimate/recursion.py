@@ -150,13 +150,28 @@ def carry(
 
 def covariance(moves: Moves, P: Any, u: Floats) -> Floats:
     """The sample covariance of a pair's reward and u, [S * A]; an end has u = 0."""
-    rows, n = moves.rows, np.maximum(moves.outcomes, 1)
-    paid = (np.bincount(rows, moves.paid, len(n)) + moves.ends_paid) / n
-    centre = np.bincount(rows, P.data * u, len(n))
-    apart = np.bincount(rows, (moves.paid - moves.counts.data * paid[rows]) * (u - centre[rows]), len(n))
-    by_ends = (moves.ends_paid - moves.ends * paid) * centre
-    found: Floats = (apart - by_ends) / np.maximum(n - 1, 1)
+    found = np.empty(len(moves.ends))
+    indptr, counts = moves.counts.indptr, moves.counts.data
+    _covary(indptr, counts, moves.paid, moves.ends, moves.ends_paid, still(P.data), u, found)
     return found
+
+
+@jit
+def _covary(
+    indptr: Any, counts: Any, paid: Any, ends: Any, ends_paid: Any, chance: Any, u: Any, out: Any
+) -> None:
+    """`covariance`, pair by pair."""
+    for p in range(len(out)):
+        n, total, centre, apart = 0.0, 0.0, 0.0, 0.0
+        for e in range(indptr[p], indptr[p + 1]):
+            n += counts[e]
+            total += paid[e]
+            centre += chance[e] * u[e]
+        n = max(n + ends[p], 1.0)
+        mean = (total + ends_paid[p]) / n
+        for e in range(indptr[p], indptr[p + 1]):
+            apart += (paid[e] - counts[e] * mean) * (u[e] - centre)
+        out[p] = (apart - (ends_paid[p] - ends[p] * mean) * centre) / max(n - 1.0, 1.0)
 
 
 def move_noise(P: Any, u: Floats, reach: Floats, outcomes: Floats) -> tuple[Floats, Floats]:
@@ -171,8 +186,19 @@ def move_noise(P: Any, u: Floats, reach: Floats, outcomes: Floats) -> tuple[Floa
 
 def move_spread(P: Any, u: Floats) -> Floats:
     """Var_{s' ~ P^}[u] of each pair; what a row lacks to 1 is an end, which has u = 0."""
-    rows = np.repeat(np.arange(P.shape[0]), np.diff(P.indptr))
-    centre = np.bincount(rows, P.data * u, P.shape[0])
-    ends = np.maximum(1.0 - np.bincount(rows, P.data, P.shape[0]), 0.0)
-    found: Floats = np.bincount(rows, P.data * (u - centre[rows]) ** 2, P.shape[0]) + ends * centre**2
+    found = np.empty(P.shape[0])
+    _spread(P.indptr, still(P.data), u, found)
     return found
+
+
+@jit
+def _spread(indptr: Any, chance: Any, u: Any, out: Any) -> None:
+    """`move_spread`, pair by pair."""
+    for p in range(len(out)):
+        total, centre, found = 0.0, 0.0, 0.0
+        for e in range(indptr[p], indptr[p + 1]):
+            total += chance[e]
+            centre += chance[e] * u[e]
+        for e in range(indptr[p], indptr[p + 1]):
+            found += chance[e] * ((u[e] - centre) * (u[e] - centre))
+        out[p] = found + max(1.0 - total, 0.0) * (centre * centre)

@@ -25,7 +25,7 @@ def backup(url: str | os.PathLike[str], path: Path) -> list[Header]:
                 return copy(source, target)
             finally:
                 target.close()
-                for rest in ("-lock", "-wal", "-shm"):
+                for rest in ("-line", "-lock", "-wal", "-shm"):
                     Path(f"{partial}{rest}").unlink(missing_ok=True)
     finally:
         source.close()
@@ -33,7 +33,9 @@ def backup(url: str | os.PathLike[str], path: Path) -> list[Header]:
 
 def restore(path: Path, url: str | os.PathLike[str]) -> list[Header]:
     """Bring the campaigns of a backup into a store that has none of their names."""
-    source = SqliteJournal(path, "power", make=False)
+    if str(url) == "memory:":
+        raise StoreFailed("memory: ends with the process; restore to a file, or to postgresql://")
+    source = SqliteJournal(Path(str(path).removeprefix("sqlite:///")), "power", make=False)
     try:
         target = connect(url, make=True)
         try:

@@ -7,59 +7,32 @@ is ahead of the journal: it is thrown away and read anew.
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import math
-import os
-import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from saver.collect import admit
 from saver.collect import decide as deciding
-from saver.collect.events import Abandoned, Event, Told
+from saver.collect.events import Told
 from saver.collect.trial import Trial
-from saver.errors import CampaignEnded, InvalidData, SaverError, StoreFailed, TooManyOut
-from saver.journal.folding import Folded, Stated, pressed
-from saver.journal.owner import Owner
-from saver.journal.protocol import Journal
-from saver.journal.records import (
-    ASKED,
-    KINDS,
-    LATE,
-    RENEWED,
-    STARTED,
-    TOLD,
-    Header,
-    Record,
-    body_of,
-)
+from saver.errors import CampaignEnded, InvalidData, TooManyOut
+from saver.journal.differences import short
+from saver.journal.records import ASKED, LATE, RENEWED, STARTED, TOLD, Record, body_of
 from saver.journal.running import Reserved, Running
+from saver.journal.writing import Written
 from saver.problem import checks
 
-T = TypeVar("T")
-EVERY = 2000  # records between two snapshots
 AGAIN, WAS_TOLD, WAS_LATE = "again", "told", "late"
+EACH = "(trial, states, actions, rewards, constraints) or (trial, episode)"
 
 
-class DurableCampaign(Folded):
+class DurableCampaign(Written):
     """A `Campaign` in a store; `saver.open` makes it.
 
     Any number of processes may share it (mode="embedded"), or one owns it and its threads share it
     (mode="leader"). All answers of `Campaign` are here.
     """
-
-    def __init__(
-        self, journal: Journal, header: Header, stated: Stated, mode: str, lease: float | None, max_out: int
-    ) -> None:
-        self.mode, self.lease, self.max_out = mode, lease, max_out
-        self._actor = f"{socket.gethostname()}:{os.getpid()}"
-        self._pending: list[Record] = []  # of the requests that are being done
-        self._asked_to_keep, self._now = False, -math.inf
-        super().__init__(journal, header, stated)
-        self._alone = mode == "leader"
-        self._owner = Owner(self._group) if self._alone else None
 
     # -- requests ----------------------------------------------------------------------------------------
 
@@ -70,7 +43,11 @@ class DurableCampaign(Folded):
         must be called before it is run, and it costs nothing if it never is. With a `key` the same request
         may be repeated, and gives the same trials.
         """
-        many = 1 if n is None else checks.whole("n", n, 1, self.max_out)
+        many = 1 if n is None else checks.whole("n", n, 1)
+        if many > self.max_out:
+            raise TooManyOut(
+                f"n is {many}, and max_out is {self.max_out}; open the campaign with a larger one"
+            )
         checks.flag("start", start)
         found = self._request(functools.partial(self._ask, many, _key(key), start))
         return found[0] if n is None else found
@@ -102,10 +79,21 @@ class DurableCampaign(Folded):
         """
         columns = (actions, rewards, constraints)
         given = () if all(column is None for column in columns) else columns
-        if isinstance(trial, Reserved):
-            raise trial.refused("told")
-        said = (complete, final_state, states, *given)
-        return self._request(functools.partial(self._tell, trial, _key(key), said))
+        heard = Heard(trial, (complete, final_state, states, *given), _key(key))
+        return self._request(functools.partial(self._tell_all, [heard]))[0]
+
+    def tell_all(self, told: Iterable[Sequence[Any]]) -> list[str]:
+        """What happened in several trials, durable together: sooner than one by one.
+
+        Each is (trial, states, actions, rewards, constraints), or (trial, episode). The answers are those of
+        `tell`. If one is refused, none is told.
+        """
+        heard = _all_heard(told)
+        numbers = [_number(one.trial) for one in heard]
+        if len(set(numbers)) < len(numbers):
+            twice = next(number for number in numbers if numbers.count(number) > 1)
+            raise InvalidData(f"trial {twice} is told twice in one call; tell each trial once")
+        return self._request(functools.partial(self._tell_all, heard, True)) if heard else []
 
     def abandon(self, trial: Trial | int, ran: bool | None = None) -> None:
         """As `Campaign.abandon`; again, if it was abandoned already, it changes nothing."""
@@ -138,7 +126,7 @@ class DurableCampaign(Folded):
                 yield running
             finally:
                 if not running.told:
-                    self.abandon(running.trial)
+                    self._request(functools.partial(self._leave, running.number))
 
     def expire(self) -> list[int]:
         """Give up the trials whose time is over, which every request does first; their numbers."""
@@ -151,90 +139,11 @@ class DurableCampaign(Folded):
         self._request(self._due)
         return self.last
 
-    def close(self) -> None:
-        """Let go of the store; nothing is lost."""
-        if self._owner is not None:
-            self._owner.close()
-        super().close()
-
-    # -- one request -------------------------------------------------------------------------------------
-
-    def _request(self, work: Callable[[], T]) -> T:
-        """Do it in turn; its records are durable when this returns."""
-        self._alive()
-        if self.mode == "read":
-            raise StoreFailed(
-                f'the campaign {self.name!r} was opened with mode="read"; open it with mode="embedded" to '
-                "change it"
-            )
-        if self._owner is not None:
-            found: T = self._owner.do(work)
-            return found
-        return self._group([work])[0].get()  # type: ignore[no-any-return]
-
-    def _group(self, works: list[Callable[[], Any]]) -> list[Outcome]:
-        """Several requests, durable together."""
-        with self._lock:
-            if self._busy:
-                raise InvalidData("the campaign was called from inside a design; it must not be")
-            self._busy = True
-            try:
-                with self._journal.writing(self.header.id) as writer:
-                    self._catch_up()
-                    self._now = max(self._journal.now(), self._at)  # no clock goes back here
-                    self._pending, self._asked_to_keep = [], False
-                    self._give_up()
-                    outcomes = [self._one(work) for work in works]
-                    if self._pending:
-                        writer.append(self._pending)
-                    if self._keeps():
-                        writer.keep(self._seq, pressed(self.image()))
-                        self._kept = self._seq
-            except BaseException:
-                self._stale = True  # memory may be ahead of the journal
-                raise
-            finally:
-                self._busy = False
-        return outcomes
-
-    def _keeps(self) -> bool:
-        """Whether a snapshot is due; another process may have kept one."""
-        wanted = 1 if self._asked_to_keep else EVERY
-        if self._seq - self._kept >= wanted:
-            self._kept = max(self._journal.snapshots(self.header.id), default=0)
-        return self._seq - self._kept >= wanted
-
-    def _one(self, work: Callable[[], Any]) -> Outcome:
-        before = self._seq
-        try:
-            return Outcome(work(), None)
-        except SaverError as refused:
-            if self._seq != before or self._torn:
-                raise  # half of it has happened in memory: none of it must
-            return Outcome(None, refused)
-
-    def _happen(self, event: Event, key: str | None = None, **more: Any) -> None:
-        """An event takes effect, and will be written."""
-        trial, body = getattr(event, "number", None), body_of(event, **more)
-        self._write(KINDS[type(event)], trial, body, key, event, more)
-
-    def _note(self, kind: str, trial: int, **more: Any) -> None:
-        """Something that concerns leases alone."""
-        self._write(kind, trial, body_of(**more), None, None, more)
-
-    def _write(
-        self, kind: str, trial: int | None, body: bytes, key: str | None, event: Any, more: dict[str, Any]
-    ) -> None:
-        record = Record(self._seq + 1, kind, trial, key, body, b"", self._now, self._actor)
-        record = record.sealed(self._chain)
-        self._fold(record, event, more)
-        self._pending.append(record)
-
     # -- what requests do --------------------------------------------------------------------------------
 
     def _ask(self, n: int, key: str | None, start: bool) -> list[Any]:
         if key is not None and (found := self._of_key(key)) is not None:
-            return self._asked_before(found, n)
+            return self._asked_before(found, n, start)
         if self._answered:
             raise CampaignEnded(f"{self.ended}; nothing more needs to be asked for")
         admit.may_ask(self._setup, self._state)
@@ -256,7 +165,8 @@ class DurableCampaign(Folded):
         trial = self._state.out[number]
         return trial if self._leases.of[number].started else Reserved(trial.number, trial.kind)
 
-    def _asked_before(self, found: Record, n: int) -> list[Any]:
+    def _asked_before(self, found: Record, n: int, start: bool) -> list[Any]:
+        """Those that are still out: what was told or given up must not run again."""
         if found.kind != ASKED or found.trial is None:
             raise _used(found)
         told = found.told
@@ -264,14 +174,17 @@ class DurableCampaign(Folded):
             raise InvalidData(
                 f"the key {found.key!r} has asked for {told['n']} trials, not for {n}; use another key"
             )
+        if told["started"] != start:
+            raise InvalidData(f"the key {found.key!r} has asked with start={not start}; use another key")
         numbers = range(found.trial, found.trial + told["given"])
-        for number in numbers:
-            if number not in self._state.out:
-                raise InvalidData(
-                    f"trial {number}, which the key {found.key!r} has asked for, {self._fate(number)}; ask "
-                    "with another key"
-                )
-        return [self._handed(number) for number in numbers]
+        out = [number for number in numbers if number in self._state.out]
+        if not out:
+            first = numbers[0]
+            raise InvalidData(
+                f"trial {first}, which the key {found.key!r} has asked for, {self._fate(first)}, and none of "
+                "its trials is out; ask with another key"
+            )
+        return [self._handed(number) for number in out]
 
     def _fate(self, number: int) -> str:
         if number in self._state.abandoned:
@@ -290,70 +203,82 @@ class DurableCampaign(Folded):
             raise Reserved(number, "").refused("renewed")
         self._note(RENEWED, number, until=self._until)
 
-    def _tell(self, trial: Trial | int, key: str | None, said: tuple[Any, ...]) -> str:
-        number = _number(trial)
-        used = None if key is None else self._of_key(key)
+    def _leave(self, number: int) -> None:
+        """The end of a block in which nothing was told."""
+        if number in self._state.out:
+            self._happen(admit.abandoned(self._state, number, None))
+
+    def _tell_all(self, heard: list[Heard], several: bool = False) -> list[str]:
+        """All are looked at before anything happens."""
+        events = []
+        for i, one in enumerate(heard):
+            try:
+                events.append(self._admitted(*one))
+            except InvalidData as refused:
+                if not several:
+                    raise
+                raise InvalidData(f"told[{i}], trial {_number(one.trial)}: {refused}") from None
+        return [self._take_in(event, one.key) for event, one in zip(events, heard, strict=True)]
+
+    def _admitted(self, trial: Any, said: tuple[Any, ...], key: str | None) -> Told:
+        if isinstance(trial, Reserved):
+            raise trial.refused("told")
+        trial = trial.trial if isinstance(trial, Running) else trial
+        number, used = _number(trial), None if key is None else self._of_key(key)
         if used is not None and (used.trial != number or used.kind not in (TOLD, LATE)):
             raise _used(used)
         if number in self._state.out:
             if not self._leases.of[number].started:
                 raise Reserved(number, "").refused("told")
-            self._happen(admit.told(self._setup, self._state, trial, *said), key)
-            return WAS_TOLD
+            return admit.told(self._setup, self._state, trial, *said)
         if number > self._state.asked or number < 1:
             raise InvalidData(f"trial {number} was never asked; {self._state.asked} were")
-        body = body_of(Told(number, admit.seen(self._setup, *said), said[0]))
-        before = self._of_trial(number)
+        late = Told(number, admit.seen(self._setup, *said), said[0])
+        body = body_of(late)
+        if used is not None and not used.says(body):
+            raise InvalidData(f"the key {key!r} has told something else of trial {number}; use another key")
+        if any(record.kind == TOLD and not record.says(body) for record in self._of_trial(number)):
+            raise InvalidData(f"trial {number} was told already, and otherwise; what was told first stands")
+        return late
+
+    def _take_in(self, event: Told, key: str | None) -> str:
+        """What became of what was told."""
+        number = event.number
+        if number in self._state.out:
+            self._happen(event, key)
+            return WAS_TOLD
+        body, before = body_of(event), self._of_trial(number)
         if any(record.kind == TOLD for record in before):
-            if all(record.body != body for record in before if record.kind == TOLD):
-                raise InvalidData(
-                    f"trial {number} was told already, and otherwise; what was told first stands"
-                )
             return AGAIN
-        if all(record.body != body for record in before if record.kind == LATE):
+        if all(not record.says(body) for record in before if record.kind == LATE):
             self._write(LATE, number, body, key, None, {})
         return WAS_LATE
 
-    def _give_up(self) -> None:
-        """Trials whose time is over: what never started is free, what may have run is lost."""
-        for number in self._leases.expired(self._now):
-            event: Event = Abandoned(number)
-            if not self._leases.of[number].started:
-                with contextlib.suppress(InvalidData):  # with order="asked", after a later one
-                    event = admit.cancelled(self._setup, self._state, number)
-            self._happen(event, why="expired")
 
-    @property
-    def _until(self) -> float | None:
-        return None if self.lease is None else self._now + self.lease
+class Heard(NamedTuple):
+    """What was said of a trial: whether it is complete, where it ended, and its columns."""
 
-    def _of_key(self, key: str) -> Record | None:
-        pending = next((record for record in self._pending if record.key == key), None)
-        return pending or self._journal.of_key(self.header.id, key)
-
-    def _of_trial(self, number: int) -> list[Record]:
-        pending = [record for record in self._pending if record.trial == number]
-        return self._journal.of_trial(self.header.id, number) + pending
-
-    def _due(self) -> None:
-        self._asked_to_keep = True
-
-
-class Outcome(NamedTuple):
-    """What came of one request."""
-
-    found: Any
-    refused: Exception | None
-
-    def get(self) -> Any:
-        """It, or the error."""
-        if self.refused is not None:
-            raise self.refused
-        return self.found
+    trial: Any
+    said: tuple[Any, ...]
+    key: str | None = None
 
 
 def _number(trial: Trial | Reserved | Running | int) -> int:
-    return checks.whole("trial", trial, 1) if isinstance(trial, int) else int(trial.number)
+    if isinstance(trial, Trial | Reserved | Running):
+        return int(trial.number)
+    return checks.whole("trial", trial, 1)
+
+
+def _all_heard(told: Any) -> list[Heard]:
+    """What `tell_all` was given, item by item."""
+    if isinstance(told, str | dict) or not isinstance(told, Iterable):
+        raise InvalidData(f"told is {short(told)}; it must hold {EACH}")
+    heard = []
+    for i, item in enumerate(told):
+        if not isinstance(item, tuple | list) or len(item) not in (2, 5):
+            raise InvalidData(f"told[{i}] is {short(item)}; it must be {EACH}")
+        heard.append(Heard(item[0], (True, None, *item[1:])))
+    return heard
 
 
 def _used(record: Record) -> InvalidData:
@@ -364,6 +289,10 @@ def _used(record: Record) -> InvalidData:
 
 
 def _key(key: Any) -> str | None:
-    if key is not None and (not isinstance(key, str) or not 0 < len(key) <= 200):
-        raise InvalidData(f"key is {key!r}; it must be a text of 1 to 200 characters")
+    if key is None:
+        return None
+    if not isinstance(key, str) or not 0 < len(key) <= 200:
+        raise InvalidData(f"key is {short(key)}; it must be a text of 1 to 200 characters")
+    if "\0" in key or key.encode(errors="replace").decode() != key:
+        raise InvalidData(f"key is {key!r}, which no store can keep; leave out \\0 and halves of characters")
     return key

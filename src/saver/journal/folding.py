@@ -16,11 +16,14 @@ from saver.collect.collectors import Collector
 from saver.collect.events import Event
 from saver.collect.setup import Setup
 from saver.collect.state import State
-from saver.errors import StoreFailed
+from saver.errors import InvalidData, StoreFailed
 from saver.journal.leases import Lease, Leases
 from saver.journal.protocol import Journal, in_parts
 from saver.journal.records import FIRST, Header, Record, event_of
+from saver.problem import checks
 from saver.problem.statement import Problem
+
+LAST = 2**62  # no record has a larger number
 
 
 class Stated(NamedTuple):
@@ -57,6 +60,9 @@ class Folded(Campaign):
     def records(self, after: int = 0, most: int | None = None) -> list[Record]:
         """What happened after record number `after`, as it is stored."""
         self._alive()
+        checks.whole("after", after, 0, LAST)
+        if most is not None:
+            checks.whole("most", most, 1, LAST)
         with self._lock:
             return self._journal.records(self.header.id, after, most)
 
@@ -90,9 +96,16 @@ class Folded(Campaign):
 
     def close(self) -> None:
         """Let go of the store; nothing is lost."""
+        if self._pid != os.getpid():
+            return  # the connection is of the process that opened it
         with self._lock:
             self._journal.close()
             self._closed = True
+
+    def __repr__(self) -> str:
+        if self._closed or self._pid != os.getpid():
+            return f"DurableCampaign({self.name!r}, closed)"
+        return super().__repr__()
 
     def __enter__(self) -> Self:
         return self
@@ -144,13 +157,21 @@ class Folded(Campaign):
         """From the last snapshot, or from the beginning."""
         kept, lock, busy = self._journal.snapshots(self.header.id), self._lock, self._busy
         self._stale = False
-        if kept:
-            self._recall(json.loads(zlib.decompress(self._journal.snapshot(self.header.id, kept[-1]))))
-        else:
+        while kept and not self._recalled(kept[-1]):
+            kept.pop()
+        if not kept:
             self._begin(*self._stated.begin(), None)
             self._leases, self._seq, self._chain, self._at = Leases(), 0, FIRST, -math.inf
         self._kept, self._lock, self._busy = kept[-1] if kept else 0, lock, busy
         self._follow()
+
+    def _recalled(self, place: int) -> bool:
+        """From a snapshot; a damaged one is left aside, as the records are all there: `verify` names it."""
+        try:
+            self._recall(read(self._journal.snapshot(self.header.id, place)))
+        except (zlib.error, ValueError, KeyError, TypeError, InvalidData):
+            return False
+        return True
 
     def _recall(self, image: dict[str, Any]) -> None:
         self._begin(*snapshot.load(self._stated.problem, self._stated.collector, image["campaign"]))
@@ -173,6 +194,12 @@ class Folded(Campaign):
             self._take(event)
         self._leases.after(record, more)
         self._chain, self._seq, self._at = record.chain, record.seq, record.at
+
+
+def read(body: bytes) -> dict[str, Any]:
+    """An image from bytes."""
+    found: dict[str, Any] = json.loads(zlib.decompress(body))
+    return found
 
 
 def pressed(image: dict[str, Any]) -> bytes:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from saver.journal.protocol import held_by
+from saver.journal.protocol import Waiting, held_by
 from saver.journal.records import Header, Record
 
 
@@ -58,7 +58,7 @@ class MemoryJournal:
             self.held.append((campaign, alone))
 
     @contextmanager
-    def writing(self, campaign: int) -> Iterator[MemoryJournal]:
+    def writing(self, campaign: int, meanwhile: Waiting = None) -> Iterator[MemoryJournal]:
         """One transaction at a time."""
         with self.shelf.lock:
             self.fresh, self.looks = [], {}

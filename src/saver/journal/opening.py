@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -20,7 +21,7 @@ from saver.collect.setup import Setup
 from saver.collect.state import State
 from saver.collect.stopping import Precise
 from saver.errors import InvalidData, InvalidProblem, StoreFailed
-from saver.journal.differences import differing
+from saver.journal.differences import differing, short
 from saver.journal.durable import DurableCampaign
 from saver.journal.folding import Stated
 from saver.journal.memory import MemoryJournal
@@ -34,6 +35,7 @@ from saver.problem.statement import Problem
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 MODES, EXISTS, DURABILITY = ("embedded", "leader", "read"), ("load", "refuse"), ("power", "process")
+USUAL = {"seed": 0, "losses": "hostile", "order": "any"}
 SCHEMES = "memory:, sqlite:///file.db, a path, or postgresql://user@host/database"
 
 
@@ -80,8 +82,8 @@ def open_campaign(
     """
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise InvalidData(
-            f"the name is {name!r}; it must be letters, digits, '.', '_' and '-', at most 100, the first a "
-            "letter or a digit"
+            f"the name is {short(name)}; it must be letters, digits, '.', '_' and '-', at most 100, the "
+            "first a letter or a digit"
         )
     checks.choice("exists", exists, EXISTS)
     checks.choice("mode", mode, MODES)
@@ -92,15 +94,19 @@ def open_campaign(
     given = None
     if problem is not None:
         given = Given(problem, collector, episodes, knowledge, history, seed, losses, order, until)
-    journal = connect(url, durability, make=problem is not None)
+    else:
+        _nothing_else(collector, episodes, knowledge, history, until, seed=seed, losses=losses, order=order)
+    makes = problem is not None and mode != "read"
+    journal = connect(url, durability, make=makes)
     try:
         header = next((one for one in journal.campaigns() if one.name == name), None)
         if header is None:
-            header = _made(journal, name, given)
+            header = _made(journal, name, given if makes else None)
         elif exists == "refuse":
             raise StoreFailed(
                 f'{journal.name} has a campaign {name!r} already; give another name, or exists="load"'
             )
+        check_made(journal, header)
         stated = stated_of(header, given)
         if mode != "read":
             journal.hold(header.id, alone=mode == "leader")
@@ -112,9 +118,15 @@ def open_campaign(
 
 def connect(url: Any, durability: str = "power", *, make: bool = False) -> Journal:
     """The journal at a URL."""
-    text = str(url)
+    if not isinstance(url, str | os.PathLike):
+        raise StoreFailed(f"the URL is {short(url)}; it must be {SCHEMES}")
+    text = os.fspath(url)
     if text == "memory:":
         return MemoryJournal()
+    if not isinstance(text, str) or text in ("memory", ":memory:") or text.startswith("file:"):
+        raise StoreFailed(
+            f"the URL is {short(text)}; it must be {SCHEMES} (a file of an odd name: with its folder)"
+        )
     scheme = urlsplit(text).scheme
     if scheme in ("postgresql", "postgres"):
         from saver.journal.postgres import PostgresJournal
@@ -124,6 +136,8 @@ def connect(url: Any, durability: str = "power", *, make: bool = False) -> Journ
         if not text.startswith("sqlite:///") or len(text) == len("sqlite:///"):
             raise StoreFailed(f"the URL is {text!r}; write sqlite:///file.db, or sqlite:////folder/file.db")
         text = text.removeprefix("sqlite:///")
+        if "?" in text:
+            raise StoreFailed(f"the URL is sqlite:///{text}; it takes no options: leave out what follows '?'")
     elif "://" in text or scheme == "memory":
         raise StoreFailed(f"the URL is {text!r}; it must be {SCHEMES}")
     if not text:
@@ -131,6 +145,18 @@ def connect(url: Any, durability: str = "power", *, make: bool = False) -> Journ
     from saver.journal.sqlite import SqliteJournal
 
     return SqliteJournal(Path(text), durability, make=make)
+
+
+def _nothing_else(*others: Any, **defaults: Any) -> None:
+    """Refuse what would be ignored: without a problem all is as it was stored."""
+    named = dict(zip(("collector", "episodes", "knowledge", "history", "until"), others, strict=True))
+    given = [name for name, value in named.items() if value is not None]
+    given += [name for name, value in defaults.items() if value != USUAL[name]]
+    if given:
+        raise InvalidProblem(
+            f"{given[0]} was given without a problem; give the problem too, and what differs is named, or "
+            "neither, and the campaign is as it was made"
+        )
 
 
 class Given:
@@ -189,7 +215,8 @@ def _made(journal: Journal, name: str, given: Given | None) -> Header:
     text = json.dumps(given.plain, sort_keys=True)
     now = journal.now()
     made = Header(0, name, fingerprint(given.plain), text, json.dumps(versions()), now)
-    first = [Record(1, CREATED, None, None, body_of(setup=made.fingerprint), b"", now, "open").sealed(FIRST)]
+    body = body_of(setup=made.fingerprint, text=_seal(made))
+    first = [Record(1, CREATED, None, None, body, b"", now, "open").sealed(FIRST)]
     if given.learned is not None:
         second = Record(2, LEARNED, None, None, body_of(given.learned), b"", now, "open")
         first.append(second.sealed(first[0].chain))
@@ -198,7 +225,7 @@ def _made(journal: Journal, name: str, given: Given | None) -> Header:
 
 def stated_of(header: Header, given: Given | None = None) -> Stated:
     """What a stored campaign is made of: as given, if that is the same, or as stored."""
-    stored = json.loads(header.setup)
+    stored = _stored(header)
     if given is not None:
         if fingerprint(given.plain) != header.fingerprint:
             raise StoreFailed(
@@ -228,6 +255,39 @@ def stated_of(header: Header, given: Given | None = None) -> Stated:
         return setup, State.begin(setup, stored["seed"])
 
     return Stated(problem, collector, begin)
+
+
+def _stored(header: Header) -> dict[str, Any]:
+    """What a campaign was made of."""
+    try:
+        found: dict[str, Any] = json.loads(header.setup)
+    except ValueError:
+        raise _damaged(header) from None
+    return found
+
+
+def check_made(journal: Journal, header: Header) -> None:
+    """Refuse a campaign that was not made of what stands there: what it promises hangs on that."""
+    first = journal.records(header.id, 0, 1)
+    if not first or first[0].kind != CREATED or first[0].sealed(FIRST).chain != first[0].chain:
+        raise StoreFailed(
+            f"{journal.name}, campaign {header.name!r}: the record of its making is missing or was changed; "
+            "restore a backup"
+        )
+    told = first[0].told
+    if told["setup"] != header.fingerprint or told.get("text", _seal(header)) != _seal(header):
+        raise _damaged(header)
+
+
+def _seal(header: Header) -> str:
+    return hashlib.sha256(header.setup.encode()).hexdigest()
+
+
+def _damaged(header: Header) -> StoreFailed:
+    return StoreFailed(
+        f"what the campaign {header.name!r} is said to be made of was changed or damaged since it was made; "
+        "restore a backup"
+    )
 
 
 def versions() -> dict[str, str]:

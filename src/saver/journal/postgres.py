@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from saver.errors import StoreFailed
-from saver.journal.protocol import held_by
+from saver.journal.protocol import Waiting, held_by
 from saver.journal.sql import SqlJournal, migrations
 
 SPACE = 0x53615665  # the first number of our advisory locks; the second is a campaign, 0 the schema
@@ -28,7 +28,7 @@ class PostgresJournal(SqlJournal):
 
     def __init__(self, url: str, durability: str) -> None:
         self.name, self.url, self.durability = (
-            re.sub(r"//([^:/@]*):[^@/]*@", r"//\1:***@", url),
+            masked(url),
             url,
             durability,
         )
@@ -88,10 +88,12 @@ class PostgresJournal(SqlJournal):
             raise self._failed(cause) from None
 
     @contextmanager
-    def transaction(self, campaign: int) -> Iterator[None]:
+    def transaction(self, campaign: int, meanwhile: Waiting = None) -> Iterator[None]:
         """By a lock that ends with the transaction."""
         if self._base is None or self._base.closed:
             self._connect()
+        if meanwhile is not None:
+            meanwhile()
         try:
             with self._base.transaction():
                 self._inside = True
@@ -131,6 +133,12 @@ class PostgresJournal(SqlJournal):
             "the connection is gone: call again when the server is back" if lost else "nothing was written"
         )
         return StoreFailed(f"{self.name}: {what}; {remedy}")
+
+
+def masked(url: str) -> str:
+    """Without its password."""
+    url = re.sub(r"//([^:/@]*):[^@/]*@", r"//\1:***@", url)
+    return re.sub(r"([?&](?:ssl)?password=)[^&]*", r"\1***", url)
 
 
 def _driver() -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -10,6 +10,7 @@ from saver.errors import StoreFailed
 from saver.journal.records import Header, Record
 
 PART = 5000  # records that are read at once
+Waiting = Callable[[], None] | None
 
 
 class Writer(Protocol):
@@ -39,8 +40,12 @@ class Journal(Protocol):
     def hold(self, campaign: int, *, alone: bool) -> None:
         """Until `close`: alone, as a leader, or beside others. Refused while that cannot be."""
 
-    def writing(self, campaign: int) -> AbstractContextManager[Writer]:
-        """A transaction that no other process can be in at the same time."""
+    def writing(self, campaign: int, meanwhile: Waiting = None) -> AbstractContextManager[Writer]:
+        """A transaction that no other process can be in at the same time; `meanwhile` is done before it.
+
+        It is for what need not wait: where several processes want to write, the next does it while another
+        still does.
+        """
 
     def records(self, campaign: int, after: int = 0, most: int | None = None) -> list[Record]:
         """Those after a number, in order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from typing import Any, NamedTuple
@@ -21,7 +22,12 @@ KINDS: dict[type, str] = {
     Extended: EXTENDED,
 }
 LARGEST = 2**24  # bytes of a record, but for history
+FEW = 32  # entries of an array that is written as it is
 FIRST = b"\0" * 32  # the seal before the first record
+
+
+_written = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+_quoted = functools.lru_cache(1024)(json.dumps)
 
 
 class Header(NamedTuple):
@@ -69,14 +75,21 @@ class Record(NamedTuple):
 
     def sealed(self, before: bytes) -> Record:
         """With its chain, after that of the record before."""
-        head = json.dumps([self.seq, self.kind, self.trial, self.key, self.at, self.actor]).encode()
-        return self._replace(chain=hashlib.sha256(b"\0".join((before, head, self.body))).digest())
+        key = "null" if self.key is None else json.dumps(self.key)
+        trial = "null" if self.trial is None else self.trial
+        head = f'[{self.seq}, "{self.kind}", {trial}, {key}, {self.at!r}, {_quoted(self.actor)}]'  # JSON
+        chain = hashlib.sha256(b"\0".join((before, head.encode(), self.body))).digest()
+        return Record(*self[:5], chain, *self[6:])
 
     @property
     def told(self) -> dict[str, Any]:
         """The body, read."""
-        found: dict[str, Any] = json.loads(self.body)
+        found: dict[str, Any] = json.loads(self.body.decode())
         return found
+
+    def says(self, body: bytes) -> bool:
+        """Whether the body is this one, however it was written."""
+        return self.body == body or (self.event is not None and body_of(self.event) == body)
 
     @property
     def event(self) -> Event | None:
@@ -92,8 +105,8 @@ def event_of(kind: str, told: dict[str, Any]) -> Event | None:
 
 def body_of(event: Event | None = None, **more: Any) -> bytes:
     """An event, and what else is kept with it, as JSON."""
-    plain = more if event is None else {"event": pack(event, small=True), **more}
-    body = json.dumps(plain, separators=(",", ":"), allow_nan=False).encode()
+    plain = more if event is None else {"event": pack(event, small=True, few=FEW), **more}
+    body = _written(plain).encode()
     if len(body) > LARGEST and not isinstance(event, Learned):
         raise InvalidData(
             f"what was told takes {len(body) / 2**20:,.0f} MB; one episode may take {LARGEST // 2**20} MB"

@@ -10,6 +10,7 @@ from importlib import resources
 from typing import Any
 
 from saver.errors import StoreFailed
+from saver.journal.protocol import Waiting
 from saver.journal.records import Header, Record
 
 COLUMNS = "seq, kind, trial, key, body, chain, at, actor"
@@ -37,7 +38,7 @@ class SqlJournal(ABC):
         """The same statement with many values."""
 
     @abstractmethod
-    def transaction(self, campaign: int) -> AbstractContextManager[None]:
+    def transaction(self, campaign: int, meanwhile: Waiting = None) -> AbstractContextManager[None]:
         """Alone among all that write to a campaign; 0: among all that make campaigns."""
 
     @abstractmethod
@@ -62,9 +63,9 @@ class SqlJournal(ABC):
         return made
 
     @contextmanager
-    def writing(self, campaign: int) -> Iterator[SqlJournal]:
+    def writing(self, campaign: int, meanwhile: Waiting = None) -> Iterator[SqlJournal]:
         """One transaction."""
-        with self.transaction(campaign):
+        with self.transaction(campaign, meanwhile):
             self._campaign = campaign
             yield self
 
@@ -105,7 +106,7 @@ class SqlJournal(ABC):
     def _found(self, where: str, values: Sequence[Any]) -> list[Record]:
         rows = self.run(f"select {COLUMNS} from event where {where}", values)
         return [
-            Record(seq, kind, trial, key, bytes(body), bytes(chain), at, actor)
+            Record(seq, kind, trial, key, _bytes(body), _bytes(chain), at, actor)
             for seq, kind, trial, key, body, chain, at, actor in rows
         ]
 
@@ -125,3 +126,8 @@ class SqlJournal(ABC):
                 f"{self.name} has schema {version}, and this version of saver knows {len(migrations())}; "
                 "open it with the version that wrote it, or a later one"
             )
+
+
+def _bytes(stored: Any) -> bytes:
+    """As they were written; a text was put there by somebody else."""
+    return stored.encode() if isinstance(stored, str) else bytes(stored)

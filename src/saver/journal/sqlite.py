@@ -1,7 +1,8 @@
 """Campaigns in one file.
 
-SQLite's own waiting is unfair: of eight processes one gets nearly nothing. So everyone waits for a lock on a
-file beside the database first, which the system gives in turn, and which a killed process cannot keep.
+SQLite's own waiting is unfair: of eight processes one gets nearly nothing. So everyone waits for locks on
+files beside the database first, which the system gives in turn, and which a killed process cannot keep: one
+to be the next, who takes over what others have written while another still writes, and one to write.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from saver.errors import StoreFailed
-from saver.journal.protocol import held_by
+from saver.journal.protocol import Waiting, held_by
 from saver.journal.sql import SqlJournal, migrations
 
+MAGIC = b"SQLite format 3\0"
 OURS = 0x53615665  # application_id: "SaVe"
 SYNCHRONOUS = {"power": "FULL", "process": "NORMAL"}
 REMOTE = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "fuse.sshfs"}
@@ -31,25 +33,35 @@ class SqliteJournal(SqlJournal):
     mark = "?"
 
     def __init__(self, path: Path, durability: str, *, make: bool = True) -> None:
-        self.name, self.path = str(path), path
+        self.name = str(path)
+        self.path = Path(os.path.realpath(path))  # locks are of the file, however it is called
         self._files: list[int] = []
         _check_place(path, make)
         try:
-            self._gate = os.open(f"{path}-lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            self._files.append(self._gate)
+            self._line, self._gate = self._lock_file("line"), self._lock_file("lock")
             self._base = sqlite3.connect(
-                path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
+                self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
             )
             self._prepare(durability)
+            self._is = self._identity()
         except sqlite3.Error as cause:
             self.close()
             raise self._failed(cause) from None
         except OSError as cause:
             self.close()
-            raise StoreFailed(f"cannot open {path}: {cause.strerror}; give another path") from None
+            raise StoreFailed(
+                f"cannot open {path}: {cause.strerror} ({cause.filename}); give another path, in a folder "
+                "where files for locks can be made"
+            ) from None
         except StoreFailed:
             self.close()
             raise
+
+    def _lock_file(self, name: str) -> int:
+        """A file that is there to be locked; the system frees it when the process ends."""
+        made = os.open(f"{self.path}-{name}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._files.append(made)
+        return made
 
     def _prepare(self, durability: str) -> None:
         """Check what is there before anything is changed; then bring the schema up to date."""
@@ -87,18 +99,46 @@ class SqliteJournal(SqlJournal):
             raise self._failed(cause) from None
 
     @contextmanager
-    def transaction(self, campaign: int) -> Iterator[None]:
+    def transaction(self, campaign: int, meanwhile: Waiting = None) -> Iterator[None]:
         """All campaigns of a file wait for each other."""
-        with self._locked(), self._begun():
-            yield
+        with self._locked(meanwhile):
+            if self._identity() != self._is:
+                raise StoreFailed(
+                    f"{self.name} was removed, or is another file now; nothing was written. Open the "
+                    "campaign anew, from a backup if it is gone"
+                )
+            with self._begun():
+                yield
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
-        fcntl.flock(self._gate, fcntl.LOCK_EX)
+    def _locked(self, meanwhile: Waiting = None) -> Iterator[None]:
+        fcntl.flock(self._line, fcntl.LOCK_EX)
+        try:
+            if meanwhile is not None and not self._free():
+                meanwhile()
+            fcntl.flock(self._gate, fcntl.LOCK_EX)
+        finally:
+            fcntl.flock(self._line, fcntl.LOCK_UN)
         try:
             yield
         finally:
             fcntl.flock(self._gate, fcntl.LOCK_UN)
+
+    def _identity(self) -> tuple[int, int] | None:
+        """Which file the path means."""
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def _free(self) -> bool:
+        """Whether nobody writes; then the lock is taken."""
+        try:
+            fcntl.flock(self._gate, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
     @contextmanager
     def _begun(self) -> Iterator[None]:
@@ -116,14 +156,14 @@ class SqliteJournal(SqlJournal):
         return time.time()
 
     def hold(self, campaign: int, *, alone: bool) -> None:
-        """By a lock on a file that is named by the campaign; the system frees it when the process ends."""
-        place = os.open(f"{self.path}-held-{campaign}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        """By a lock on a file that is named by the campaign."""
+        place = self._lock_file(f"held-{campaign}")
         try:
             fcntl.flock(place, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
         except OSError:
+            self._files.remove(place)
             os.close(place)
             raise held_by("another process, or another open() in this one", alone) from None
-        self._files.append(place)
 
     def close(self) -> None:
         """Let go."""
@@ -153,6 +193,10 @@ def said(cause: sqlite3.Error) -> str:
 def _check_place(path: Path, make: bool) -> None:
     if path.is_dir():
         raise StoreFailed(f"{path} is a folder; give the path of a file")
+    if path.exists() and not path.is_file():
+        raise StoreFailed(f"{path} is a device or the like; give the path of a file")
+    if path.is_file() and not _is_database(path):
+        raise StoreFailed(f"{path} is no SQLite database; give another path")
     if not path.parent.is_dir():
         raise StoreFailed(f"the folder {path.parent} is not there; make it first")
     if not make and not path.exists():
@@ -163,6 +207,15 @@ def _check_place(path: Path, make: bool) -> None:
             f"{path} is on a network file system ({kind}), where SQLite loses data; give a local path, or "
             "use postgresql://"
         )
+
+
+def _is_database(path: Path) -> bool:
+    """Or empty, or not to be read, which others say: nothing is made beside what is not ours."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(MAGIC)) in (MAGIC, b"")
+    except OSError:
+        return True
 
 
 def _mounts() -> str:

@@ -19,7 +19,8 @@ NOTHING = np.zeros((0, 0, 0))
 
 def by_step(mdp: Mdp, policy: Floats) -> Floats:
     """A view of `policy` as [L, S, A]."""
-    return np.broadcast_to(policy, (mdp.horizon, mdp.states, mdp.actions))
+    shape = (mdp.horizon, mdp.states, mdp.actions)
+    return policy if policy.shape == shape else np.broadcast_to(policy, shape)
 
 
 def occupancy(mdp: Mdp, policy: ArrayLike) -> Floats:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from saver._types import Floats
 from saver.errors import InvalidPolicy, InvalidProblem, SaverError
-from saver.problem.moving import lawful, still
+from saver.problem.moving import below, lawful, still
 
 SUM_TOLERANCE = 1e-8  # of a probability row, times its length
 LARGEST_TOLERANCE = 1e-4
@@ -34,7 +34,7 @@ def places(bad: Any) -> Any:
 
 def array(name: str, value: ArrayLike, error: type[SaverError] = InvalidProblem) -> Floats:
     """`value` as finite floats; not copied where it already is."""
-    if np.ma.is_masked(value):
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise error(f"{name} has masked entries; fill or drop them")
     try:
         raw = np.asarray(value)
@@ -45,6 +45,8 @@ def array(name: str, value: ArrayLike, error: type[SaverError] = InvalidProblem)
         result = raw.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as cause:
         raise error(f"{name} must be an array of numbers: {cause}") from None
+    if result.ndim == 1 and below(result, LARGEST):
+        return result
     bad = places(~(np.abs(result) <= LARGEST))
     if len(bad):
         raise error(
@@ -183,9 +185,14 @@ def any_model(mdp: Any) -> None:
 def policy(mdp: Any, value: ArrayLike, name: str = "policy", known: bool = True) -> Floats:
     """A policy of `mdp`: (S, A), or time-indexed (L, S, A); of an `Unknown` if it need not be `known`."""
     (model if known else any_model)(mdp)
-    result = array(name, value, InvalidPolicy)
     shape = (mdp.states, mdp.actions)
-    if result.shape not in (shape, (mdp.horizon, *shape)):
+    shapes = (shape, (mdp.horizon, *shape))
+    if isinstance(value, np.ndarray) and value.dtype == np.float64 and value.shape in shapes:
+        given: Floats = value
+        if lawful(still(given.reshape(-1, mdp.actions)), still(mdp.available), EXACT):
+            return given  # nearly always, and found sooner
+    result = array(name, value, InvalidPolicy)
+    if result.shape not in shapes:
         if result.ndim in (2, 3) and result.shape[-1] > mdp.actions:
             raise InvalidPolicy(
                 f"{name} has {result.shape[-1]} actions but the model has {mdp.actions}: "
@@ -195,8 +202,6 @@ def policy(mdp: Any, value: ArrayLike, name: str = "policy", known: bool = True)
             f"{name} has shape {result.shape}; it must be {shape}, or {(mdp.horizon, *shape)} "
             "where it depends on the step"
         )
-    if lawful(still(result.reshape(-1, mdp.actions)), still(mdp.available), EXACT):
-        return result
     distribution(name, result, InvalidPolicy)
     bad = places((result > 0) & ~mdp.available)
     if len(bad):

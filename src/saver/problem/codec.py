@@ -4,7 +4,7 @@ A type takes part by `@portable("name")`; its fields travel by name, and those a
 a field that is added later, with a default, changes neither a file nor a fingerprint; those that the
 constructor does not take are derived, and stay too. Numbers come back bit
 by bit. Arrays are written to be read (`pack(value)`: flat, without their zeros where most are zero) or to be
-small (`pack(value, small=True)`).
+small (`pack(value, small=True)`), those of a `few` entries as they are: that takes less time.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ SPARSE = 0.5  # an array with fewer entries than this share is written without i
 TYPES: dict[str, type] = {}
 NAMES: dict[type, str] = {}
 T = TypeVar("T")
+PLAIN = {type(None), bool, int, str}
+LEAVES = PLAIN | {float}  # of JSON
 DTYPES = {"f8": np.float64, "i8": np.int64, "u1": np.uint8, "u2": np.uint16, "b1": np.bool_}
 
 
@@ -43,36 +45,42 @@ def portable(name: str) -> Callable[[type[T]], type[T]]:
     return register
 
 
-def pack(value: Any, *, small: bool = False) -> Any:  # noqa: PLR0911  (one for each kind of value)
+def pack(value: Any, *, small: bool = False, few: int = 0) -> Any:  # noqa: PLR0911  (one for each kind)
     """Plain data."""
-    if value is None or isinstance(value, bool | int | str):
+    if type(value) in PLAIN:
+        return value
+    if type(value) in NAMES:
+        return _pack_fields(value, small, few)
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind == "O":  # labels
+            return pack(value.tolist())
+        return _pack_small(value, few) if small else _pack_array(value)
+    if isinstance(value, bool | int | str):
         return value
     if isinstance(value, float | np.floating):
         return float(value) if math.isfinite(value) else {TAG: "number", "is": repr(float(value))}
     if isinstance(value, np.bool_ | np.integer):
         return value.item()
-    if isinstance(value, np.ndarray) and value.dtype == object:  # labels
-        return pack(value.tolist())
-    if isinstance(value, np.ndarray):
-        return _pack_small(value) if small else _pack_array(value)
-    if sparse.issparse(value):
-        return _pack_sparse(value)
     if isinstance(value, list | tuple):
-        return [pack(item, small=small) for item in value]
+        return [pack(item, small=small, few=few) for item in value]
     if isinstance(value, set | frozenset):
         return {TAG: "set", "of": sorted(value)}
     if isinstance(value, dict):
         if all(isinstance(key, str) and key != TAG for key in value):
-            return {key: pack(item, small=small) for key, item in value.items()}
-        items = [[pack(key), pack(item, small=small)] for key, item in value.items()]
+            return {key: pack(item, small=small, few=few) for key, item in value.items()}
+        items = [[pack(key), pack(item, small=small, few=few)] for key, item in value.items()]
         return {TAG: "dict", "of": items}
-    return _pack_fields(value, small)
+    if sparse.issparse(value):
+        return _pack_sparse(value)
+    return _pack_fields(value, small, few)
 
 
 def unpack(plain: Any) -> Any:
     """Back from plain data."""
+    if type(plain) in LEAVES:
+        return plain
     if isinstance(plain, list):
-        return [unpack(item) for item in plain]
+        return [item if type(item) in LEAVES else unpack(item) for item in plain]
     if not isinstance(plain, dict):
         return plain
     if TAG not in plain:
@@ -91,17 +99,27 @@ def fingerprint(*values: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _pack_fields(value: Any, small: bool) -> dict[str, Any]:
+def _pack_fields(value: Any, small: bool, few: int) -> dict[str, Any]:
     name = NAMES.get(type(value))
     if name is None:
         shown = getattr(value, "__name__", type(value).__name__)
         raise InvalidData(f"{shown} cannot be written: a {type(value).__name__} is no plain data")
     plain: dict[str, Any] = {TAG: name}
-    for field in _fields(cast(Any, type(value))).values():
-        item = getattr(value, field.name)
-        if field.init and not _is_default(field, item):
-            plain[field.name] = pack(item, small=small)
+    for field, default in _written(cast(Any, type(value))):
+        item = getattr(value, field)
+        if type(item) is not type(default) or isinstance(item, np.ndarray) or item != default:
+            plain[field] = item if type(item) in PLAIN else pack(item, small=small, few=few)
     return plain
+
+
+@cache
+def _written(cls: type) -> tuple[tuple[str, Any], ...]:
+    """The fields that travel, and what they need not say."""
+    return tuple(
+        (name, field.default if field.default_factory is dataclasses.MISSING else field.default_factory())
+        for name, field in _fields(cls).items()
+        if field.init
+    )
 
 
 @cache
@@ -115,15 +133,6 @@ def _tuples(cls: type) -> frozenset[str]:
     return frozenset(name for name, field in _fields(cls).items() if str(field.type).startswith("tuple"))
 
 
-def _is_default(field: dataclasses.Field[Any], item: Any) -> bool:
-    default = field.default
-    if field.default_factory is not dataclasses.MISSING:
-        default = field.default_factory()
-    if isinstance(item, np.ndarray) or isinstance(default, np.ndarray) or type(item) is not type(default):
-        return False
-    return bool(item == default)
-
-
 def _unpack_fields(cls: type, plain: dict[str, Any]) -> Any:
     fields, tuples, given = _fields(cls), _tuples(cls), {}
     for name, item in plain.items():
@@ -131,7 +140,7 @@ def _unpack_fields(cls: type, plain: dict[str, Any]) -> Any:
             continue
         if name not in fields:
             raise InvalidData(f"it has {name!r} in a {plain[TAG]}, which this version does not know")
-        made = unpack(item)
+        made = item if type(item) in LEAVES else unpack(item)
         given[name] = tuple(made) if name in tuples else made
     return cls(**given)
 
@@ -145,7 +154,10 @@ def _pack_array(value: Any) -> dict[str, Any]:
     return {**plain, "is": _numbers(flat)}
 
 
-def _pack_small(value: Any) -> dict[str, Any]:
+def _pack_small(value: Any, few: int) -> dict[str, Any]:
+    if few and value.size <= few:
+        flat = value if value.ndim == 1 else value.ravel()
+        return {TAG: "array", "kind": _kind(value), "shape": list(value.shape), "is": _numbers(flat)}
     data = np.ascontiguousarray(value).astype(f"<{_kind(value)}", copy=False).tobytes()
     text = base64.b64encode(zlib.compress(data, 1)).decode()
     return {TAG: "array", "kind": _kind(value), "shape": list(value.shape), "zip": text}
@@ -160,21 +172,29 @@ def _pack_sparse(value: Any) -> dict[str, Any]:
 
 
 def _kind(value: Any) -> str:
-    kind = f"{value.dtype.kind}{value.dtype.itemsize}"
+    return _named(value.dtype)
+
+
+@cache
+def _named(dtype: Any) -> str:
+    kind = f"{dtype.kind}{dtype.itemsize}"
     if kind not in DTYPES:
-        raise InvalidData(f"an array of {value.dtype} cannot be written")
+        raise InvalidData(f"an array of {dtype} cannot be written")
     return kind
 
 
 def _numbers(values: Any) -> list[Any]:
     plain: list[Any] = values.tolist()
-    if values.dtype.kind == "f" and not np.all(np.isfinite(values)):
+    if values.dtype.kind == "f" and not all(map(math.isfinite, plain)):
         return [pack(item) for item in plain]
     return plain
 
 
 def _read_array(plain: dict[str, Any]) -> Any:
-    dtype, shape = DTYPES[plain["kind"]], tuple(map(int, plain["shape"]))
+    dtype, shape = DTYPES[plain["kind"]], tuple(plain["shape"])
+    if len(shape) == 1 and "is" in plain and len(plain["is"]) == shape[0]:
+        return _entries(plain["is"], dtype)
+    shape = tuple(map(int, shape))
     count = math.prod(shape)
     if min((*shape, 0)) < 0 or count > MOST:
         raise InvalidData(f"an array claims the shape {shape}")
@@ -184,12 +204,19 @@ def _read_array(plain: dict[str, Any]) -> Any:
         if len(data) != room:
             raise InvalidData(f"an array of the shape {shape} holds another number of bytes")
         return np.frombuffer(data, dtype=f"<{plain['kind']}").astype(dtype).reshape(shape)
-    values: Any = np.array(unpack(plain["is"]), dtype=dtype)
+    values = _entries(plain["is"], dtype)
     if "at" not in plain:
         return values.reshape(shape)
     flat: Any = np.zeros(count, dtype=dtype)
     flat[np.array(plain["at"], dtype=np.int64)] = values
     return flat.reshape(shape)
+
+
+def _entries(given: Any, dtype: Any) -> Any:
+    try:
+        return np.array(given, dtype=dtype)
+    except TypeError:  # some are no JSON numbers
+        return np.array(unpack(given), dtype=dtype)
 
 
 def _read_sparse(plain: dict[str, Any]) -> Any:

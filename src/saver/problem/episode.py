@@ -48,7 +48,7 @@ class Episode(checks.Frozen):
         columns: dict[str, Any] = {"states": states, "actions": spoken("actions", self.actions)}
         for name in ("rewards", "constraints", "propensities"):
             value = getattr(self, name)
-            if isinstance(value, Mapping) and name == "constraints":
+            if name == "constraints" and isinstance(value, Mapping):
                 object.__setattr__(self, name, _by_name(value, states))
             elif name == "rewards" or value is not None:
                 columns[name] = checks.array(name, value, InvalidData)
@@ -86,7 +86,11 @@ class Episode(checks.Frozen):
 
     def numbered(self, mdp: Any) -> Episode:
         """The same with numbers in the place of labels."""
-        said = self.states.dtype == object, self.actions.dtype == object, isinstance(self.final_state, str)
+        said = (
+            self.states.dtype.kind == "O",
+            self.actions.dtype.kind == "O",
+            isinstance(self.final_state, str),
+        )
         if not any(said):
             return self
         other = copy.copy(self)
@@ -105,6 +109,8 @@ class Episode(checks.Frozen):
         return self.numbered(mdp)._checked(mdp, complete)
 
     def _checked(self, mdp: Any, complete: bool) -> Episode:
+        if complete and self.final_state is None and mdp.surely(self.states, self.actions):
+            return self
         for name, column, count in (
             ("states", self.states, mdp.states),
             ("actions", self.actions, mdp.actions),

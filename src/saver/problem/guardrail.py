@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -151,6 +152,12 @@ class Rail:
         if c0 == 0.0:
             return abs(c1)
         return self.credit / abs(self.value) if self.value else math.inf
+
+    @cached_property
+    def bounds(self) -> tuple[float, float]:
+        """Outside of these no observation is believed."""
+        low, high = self.promise.bounds
+        return float(low), float(high)
 
     @property
     def unit(self) -> float:

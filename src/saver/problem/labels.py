@@ -54,6 +54,8 @@ def spoken(name: str, value: Any) -> Any:
         raw = np.asarray(value)
     except ValueError:
         raw = np.empty(1)
+    if raw.ndim == 1 and raw.dtype == np.int64:
+        return raw
     if raw.ndim == 1 and raw.dtype.kind in "OUT":
         given = raw.tolist() if isinstance(value, np.ndarray) or raw.dtype.kind == "O" else list(value)
         if _with_labels(given):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from saver.errors import InvalidData, InvalidProblem
 from saver.problem import checks, convert
 from saver.problem.codec import portable
 from saver.problem.model import Model
-from saver.problem.moving import reached, still
+from saver.problem.moving import Paths, possible, reached, still
 
 Edge = tuple[int | str, int | str, int | str, float]
 LONGEST = 1_000_000  # steps
@@ -115,14 +116,13 @@ class Mdp(Model):
     @cached_property
     def layers(self) -> tuple[Ints, ...]:
         """For each step the states that some behaviour can be in; shorter than L if all episodes are."""
-        layers: list[Ints] = []
-        states = np.flatnonzero(self.start > 0)
-        while len(layers) < self.horizon and len(states):
-            if layers and np.array_equal(states, layers[-1]):
-                return (*layers, *[layers[-1]] * (self.horizon - len(layers)))
-            layers.append(states)
-            states = reached(self.flow.indptr, self.flow.indices, still(self.available), states)
-        return tuple(layers)
+        flow, start = self.flow, np.flatnonzero(self.start > 0)
+        states: Ints
+        states, ends = reached(flow.indptr, flow.indices, still(self.available), start, self.horizon)
+        begins = [0, *ends.tolist()]
+        layers = [states[i:j] for i, j in pairwise(begins) if i < j]
+        settled = len(layers) == len(ends)  # from here on they stay
+        return (*layers, *[layers[-1]] * (self.horizon - len(layers) if settled else 0))
 
     def check_path(
         self, states: Ints, actions: Ints, final_state: int | None = None, complete: bool = True
@@ -131,21 +131,27 @@ class Mdp(Model):
         if self.start[states[0]] == 0:
             raise InvalidData(f"the episode starts in {self.state_label(states[0])}, which has probability 0")
         last = len(states) - 1
-        if not self._all_possible(states, actions):
-            for t, (state, action) in enumerate(zip(states.tolist(), actions.tolist(), strict=True)):
-                if not self.available[state, action]:
-                    raise InvalidData(f"{self.move_label(t, state, action)} is missing from the model")
-                if t < last:
-                    self._check_move(t, state, action, int(states[t + 1]))
+        for t, (state, action) in enumerate(zip(states.tolist(), actions.tolist(), strict=True)):
+            if not self.available[state, action]:
+                raise InvalidData(f"{self.move_label(t, state, action)} is missing from the model")
+            if t < last:
+                self._check_move(t, state, action, int(states[t + 1]))
         check = self._check_end if complete else self._check_cut
         check(last, int(states[last]), int(actions[last]), final_state)
 
-    def _all_possible(self, states: Ints, actions: Ints) -> bool:
-        """Whether every action is there and every move can happen; which one cannot is for others to say."""
-        moves = (states[:-1] * self.actions + actions[:-1]) * self.states + states[1:]
-        place = np.minimum(np.searchsorted(self._moves, moves), max(len(self._moves) - 1, 0))
-        known = len(moves) == 0 or (len(self._moves) > 0 and bool(np.all(self._moves[place] == moves)))
-        return known and bool(np.all(self.available[states, actions]))
+    def surely(self, states: Ints, actions: Ints) -> bool:
+        """Whether a whole episode can have happened."""
+        return bool(possible(self._paths, states, actions))
+
+    @cached_property
+    def _paths(self) -> Paths:
+        """What `possible` needs."""
+        ends, rows = np.zeros(self.states, dtype=bool), self.transitions
+        ends[list(self.terminal)] = True
+        start, available = np.asarray(self.start), self.available
+        return Paths(
+            still(rows.indptr), still(rows.indices), still(start), still(available), still(ends), self.horizon
+        )
 
     @cached_property
     def _moves(self) -> Ints:

@@ -37,12 +37,22 @@ class Model(checks.Frozen):
         return even
 
     @cached_property
+    def factors(self) -> Floats:
+        """discount^t, [L]."""
+        found: Floats = checks.frozen(self.discount ** np.arange(self.horizon, dtype=np.float64))
+        return found
+
+    @cached_property
     def reachable(self) -> Bools:
         """[S], the states that some behaviour can be in within the horizon."""
         mask = np.zeros(self.states, dtype=bool)
         for states in self.layers:
             mask[states] = True
         return mask
+
+    def surely(self, states: Ints, actions: Ints) -> bool:
+        """Whether a whole episode is known at a glance to be possible; else it is looked at step by step."""
+        return False
 
     def check_actions(self) -> None:
         """Refuse a state in which nothing can be done."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from saver._jit import brief, jit
 from saver._types import Floats
 from saver.problem.codec import portable
 
@@ -16,6 +17,18 @@ def moment_step(count: Any, mean: float, squares: float, value: float) -> tuple[
     before = value - mean
     mean = mean + before / count
     return mean, squares + before * (value - mean)
+
+
+_step = jit(moment_step)
+
+
+@brief
+def take_in(counts: Any, mean: Any, squares: Any, states: Any, actions: Any, values: Any) -> None:
+    """`Moments.add`, one observation after the other."""
+    for i in range(len(states)):
+        s, a = states[i], actions[i]
+        counts[s, a] += 1
+        mean[s, a], squares[s, a] = _step(counts[s, a], mean[s, a], squares[s, a], values[i])
 
 
 @portable("moments")
@@ -40,8 +53,7 @@ class Moments:
 
     def extend(self, states: Any, actions: Any, values: Any) -> None:
         """Take the observations of one episode in."""
-        for state, action, value in zip(states, actions, values, strict=True):
-            self.add(state, action, value)
+        take_in(self.counts, self.mean, self.squares, states, actions, values)
 
     def extend_all(self, states: Any, actions: Any, values: Any) -> None:
         """`extend` by the observations of many episodes: the same, to rounding."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from saver._jit import jit
+from saver._jit import brief, jit
 
 
 def still(values: Any) -> Any:
@@ -16,7 +16,7 @@ def still(values: Any) -> Any:
     return view
 
 
-@jit
+@brief
 def lawful(rows: Any, available: Any, exact: float) -> bool:
     """Whether [S, A], or [steps, S, A] as [steps * S, A], holds distributions over the available actions."""
     S = len(available)
@@ -28,6 +28,15 @@ def lawful(rows: Any, available: Any, exact: float) -> bool:
                 return False
             total += x
         if not abs(total - 1.0) <= exact:
+            return False
+    return True
+
+
+@brief
+def below(values: Any, most: float) -> bool:
+    """Whether no magnitude is above, and none is missing."""
+    for value in values:  # noqa: SIM110  (a generator is slow here)
+        if not abs(value) <= most:
             return False
     return True
 
@@ -61,23 +70,69 @@ def follow(
         arriving[:] = 0.0
 
 
+class Paths(NamedTuple):
+    """A model as `possible` reads it."""
+
+    indptr: Any  # transitions, rows are pairs s * A + a
+    indices: Any
+    start: Any  # [S]
+    available: Any  # [S, A]
+    terminal: Any  # [S]
+    horizon: int
+
+
+@brief
+def possible(paths: Any, states: Any, actions: Any) -> bool:
+    """Whether a whole episode can have happened; if not, others say why."""
+    S, A = paths.available.shape
+    if not 1 <= len(states) <= paths.horizon:
+        return False
+    for t in range(len(states)):
+        s, a = states[t], actions[t]
+        if not (0 <= s < S and 0 <= a < A and paths.available[s, a]) or (t == 0 and paths.start[s] == 0.0):
+            return False
+        begin, end = paths.indptr[s * A + a], paths.indptr[s * A + a + 1]
+        last = t + 1 == len(states)
+        fits = last and (t + 1 == paths.horizon or begin == end)
+        for e in range(begin, end):
+            to = paths.indices[e]
+            fits = fits or (paths.terminal[to] if last else to == states[t + 1] and not paths.terminal[to])
+        if not fits:
+            return False
+    return True
+
+
 @jit
-def reached(indptr: Any, indices: Any, available: Any, states: Any) -> Any:
-    """The states that available actions in `states` lead to, in order."""
+def reached(indptr: Any, indices: Any, available: Any, start: Any, horizon: int) -> Any:
+    """The states, in order, that available actions lead to from `start`, step after step, one after another.
+
+    And where those of each step end: until the horizon, or a step like the one before, which is not told, or
+    none, which is.
+    """
     S, A = available.shape
-    seen, count = np.zeros(S, dtype=np.bool_), 0
-    for s in states:
-        for a in range(A):
-            if available[s, a]:
-                for e in range(indptr[s * A + a], indptr[s * A + a + 1]):
-                    count += not seen[indices[e]]
+    found, ends = list(start), [len(start)]
+    seen, begin = np.zeros(S, dtype=np.bool_), 0
+    while len(ends) < horizon and begin < len(found):
+        end = len(found)
+        seen[:] = False
+        for j in range(begin, end):
+            for a in range(A):
+                p = found[j] * A + a
+                for e in range(indptr[p], indptr[p + 1] if available[found[j], a] else indptr[p]):
                     seen[indices[e]] = True
-    found, at = np.empty(count, dtype=np.int64), 0
-    for s in range(S):
-        if seen[s]:
-            found[at] = s
-            at += 1
-    return found
+        same, at = True, begin
+        for s in range(S):
+            if seen[s]:
+                same = same and at < end and found[at] == s
+                at += 1
+        if same and at == end:
+            break
+        for s in range(S):
+            if seen[s]:
+                found.append(s)
+        begin = end
+        ends.append(len(found))
+    return np.array(found), np.array(ends)
 
 
 @jit
@@ -100,32 +155,43 @@ def worth(indptr: Any, indices: Any, data: Any, policy: Any, gain: Any, discount
 
 
 @jit
-def earned(
-    indptr: Any, indices: Any, data: Any, start: Any, choice: Any, slot: Any, by_node: bool, factors: Any,
-    gains: Any, mass: Any, arriving: Any, out: Any,
+def earned(  # noqa: PLR0912  (moves as a table, or by rows)
+    indptr: Any, indices: Any, data: Any, dense: Any, start: Any, choice: Any, slot: Any, by_node: bool,
+    factors: Any, gains: Any, since: int, mass: Any, sums: Any,
 ) -> None:  # fmt: skip
-    """Write to out, [m], what a policy of one action a row earns of gains, [m, S * A].
+    """Write to sums, [L + 1, m], what a policy of one action a row earns of gains, [m, S * A], step by step.
 
-    Rows are the nodes slot[t, s], or the states; mass and arriving are room for [S].
+    Rows are the nodes slot[t, s], or the states; `dense` are the moves as a table [S * A, S], or it is empty.
+    mass, [L + 1, S], is where the policy goes. Of one that was followed before, and differs from step `since`
+    on, what was written up to there stands. Indices without a sign: compiled code then counts from the front
+    only.
     """
-    A, S = gains.shape[1] // len(start), len(start)
-    out[:] = 0.0
-    mass[:] = start
-    arriving[:] = 0.0
-    last = len(factors) - 1
-    for t in range(len(factors)):
-        alive = False
-        for s in range(S):
-            m = mass[s]
-            if m != 0.0:
+    S, m, L = len(start), len(gains), len(factors)
+    A = np.uint64(gains.shape[1] // S)
+    if since == 0:
+        mass[0], sums[0] = start, 0.0
+    for t in range(since, L):
+        now, then, alive = np.uint64(t), np.uint64(t + 1), False
+        for q in range(S):
+            mass[then, np.uint64(q)] = 0.0
+        for i in range(m):
+            sums[then, i] = sums[now, i]
+        for j in range(S):
+            s = np.uint64(j)
+            here = mass[now, s]
+            if here != 0.0:
                 alive = True
-                mass[s] = 0.0
-                p = s * A + choice[slot[t, s] if by_node else s]
-                for i in range(len(out)):
-                    out[i] += factors[t] * m * gains[i, p]
-                if t < last:
-                    for e in range(indptr[p], indptr[p + 1]):
-                        arriving[indices[e]] += data[e] * m
+                p = s * A + np.uint64(choice[np.uint64(slot[now, s] if by_node else j)])
+                for i in range(m):
+                    sums[then, i] += factors[now] * here * gains[np.uint64(i), p]
+                if t + 1 == L:
+                    continue
+                if len(dense) > 0:
+                    for q in range(S):
+                        mass[then, np.uint64(q)] += dense[p, np.uint64(q)] * here
+                else:
+                    for e in range(np.uint64(indptr[p]), np.uint64(indptr[p + np.uint64(1)])):
+                        mass[then, np.uint64(indices[e])] += data[e] * here
         if not alive:
+            mass[t + 1 :], sums[t + 1 :] = 0.0, sums[t]
             return
-        mass, arriving = arriving, mass

@@ -67,11 +67,12 @@ class Sums:
         """Take in an episode that was checked before."""
         s, a, r = episode.states, episode.actions, episode.rewards
         self.episodes += 1
-        pairs: Ints = s * mdp.actions + a
-        self.starts[s[0]] += 1
-        last = last_outcome(mdp, episode, complete)
-        for pair, state, reward in zip(pairs.tolist(), [*s[1:].tolist(), last], r.tolist(), strict=True):
+        states, actions = s.tolist(), a.tolist()
+        self.starts[states[0]] += 1
+        onward = [*states[1:], last_outcome(mdp, episode, complete)]
+        for at, action, state, reward in zip(states, actions, onward, r.tolist(), strict=True):
             if state is not None:
+                pair = at * mdp.actions + action
                 self.paid[pair, state] += reward
                 if state == END:
                     self.ends[pair] += 1

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from saver._jit import brief
 from saver._types import Floats
 from saver.errors import InvalidData
 from saver.problem import checks
@@ -50,7 +51,9 @@ def _check_bounds(problem: Any, episode: Episode) -> None:
         seen = rail.of(episode)
         if seen is None:
             continue
-        low, high = rail.promise.bounds
+        low, high = rail.bounds
+        if within(seen.constraints, low, high):
+            continue
         if len(outside := np.flatnonzero((seen.constraints < low) | (seen.constraints > high))):
             at, value = outside[0], rail.sign * seen.constraints[outside[0]]
             low, high = sorted((rail.sign * low, rail.sign * high))
@@ -62,6 +65,8 @@ def _check_bounds(problem: Any, episode: Episode) -> None:
     if problem.rewards is None:
         return
     at, rewards, mdp = (episode.states, episode.actions), episode.rewards, problem.mdp
+    if within_pairs(rewards, *at, problem.rewards.low, problem.rewards.high):
+        return
     lows, highs = problem.rewards.low[at], problem.rewards.high[at]
     if len(outside := np.flatnonzero((rewards < lows) | (rewards > highs))):
         t = outside[0]
@@ -72,10 +77,29 @@ def _check_bounds(problem: Any, episode: Episode) -> None:
         )
 
 
+@brief
+def within(values: Any, low: float, high: float) -> bool:
+    """Whether all values lie between."""
+    for value in values:  # noqa: SIM110  (a generator is slow here)
+        if not low <= value <= high:
+            return False
+    return True
+
+
+@brief
+def within_pairs(values: Any, states: Any, actions: Any, lows: Any, highs: Any) -> bool:
+    """The same where each pair has bounds of its own, [S, A]."""
+    for t in range(len(values)):
+        s, a = states[t], actions[t]
+        if not lows[s, a] <= values[t] <= highs[s, a]:
+            return False
+    return True
+
+
 def check_possible(mdp: Any, episode: Episode, likely: Floats, who: str, remedy: str) -> None:
     """Refuse an action that is never taken."""
-    if len(never := np.flatnonzero(likely == 0.0)):
-        t = never[0]
+    if not likely.all():
+        t = np.flatnonzero(likely == 0.0)[0]
         raise InvalidData(
             f"{mdp.action_label(episode.actions[t])} in {mdp.state_label(episode.states[t])} at step {t} has "
             f"probability 0 under {who}; {remedy}"

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saver._jit import jit
+from saver._jit import brief, jit
 from saver._types import Floats
 from saver.problem.history import BEFORE
 from saver.safety.noise import FASTEST, RATES, ROUNDS, SLOWEST
@@ -55,7 +55,7 @@ class Bernstein(NamedTuple):
         return cls(rates, np.log1p(x) - rates, np.log(level * LIKELY / np.sum(LIKELY)))
 
 
-@jit
+@brief
 def guessed(n: float, total: float, believed: float) -> float:
     """What the next trial will earn, after n that earned so much, all in [0, 1].
 
@@ -74,7 +74,7 @@ def cost(Q: float, R: float, rule: Any, i: int) -> Any:
     return rule.rates[i] ** 2 / 2.0 * (Q - R) + rule.costs[i] * R
 
 
-@jit
+@brief
 def excess(Q: float, R: float, rule: Any) -> float:
     """The root in u of "average over lambda of exp(lambda u - cost) = 1 / level", from above.
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from saver._jit import jit
+from saver._jit import brief, jit
 
 ETA, S = 2.0, 1.4
 ZETA = 3.105547277977581  # sum over k >= 1 of k^-S
@@ -19,7 +19,7 @@ K1 = (ETA**0.25 + ETA**-0.25) / math.sqrt(2.0)
 K2 = (math.sqrt(ETA) + 1.0) / 2.0
 
 
-@jit
+@brief
 def mixture(v: float, rho: float, level: float) -> float:
     """One-sided normal mixture, sub-Gaussian: sqrt(2 (v+rho) log(sqrt((v+rho)/rho) / (2 level) + 1))."""
     return math.sqrt(2.0 * (v + rho) * math.log(math.sqrt((v + rho) / rho) / (2.0 * level) + 1.0))
@@ -41,7 +41,7 @@ def mixture_two_sided(v: Any, rho: float, level: float) -> Any:
     return np.sqrt((v + rho) * np.log((v + rho) / (rho * level * level)))
 
 
-@jit
+@brief
 def stitched(v: float, start: float, scale: float, level: float) -> float:
     """Stitched sub-gamma boundary for v >= start, flat before: Theorem 1 with h(k) = (k+1)^s zeta(s).
 

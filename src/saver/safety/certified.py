@@ -168,7 +168,7 @@ class Certified(Argument):
 
     def resume(self, book: CertifiedBook, number: int, play: Play) -> None:
         """Where a trial that is out may go."""
-        book.lines[number].going = Way.of(play)
+        book.lines[number].going = play.once(Way.of)
 
     def tell(
         self, book: CertifiedBook, number: int, play: Play, episode: Episode | None, complete: bool = True
@@ -197,9 +197,9 @@ class Certified(Argument):
     def measure(self, line: Line, episode: Episode) -> Floats:
         """Sums over the steps seen, and where they were; the factors of the steps."""
         mdp = self.problem.mdp
-        gammas = np.asarray(mdp.discount ** np.arange(len(episode)), dtype=np.float64)
-        line.gained, line.length = float(np.sum(gammas * episode.constraints)), float(np.sum(gammas))
-        line.proxy = self.promise.scale**2 * float(np.sum(gammas**2))
+        gammas: Floats = mdp.factors[: len(episode)]
+        line.gained, line.length = self.gained(episode), float(np.add.reduce(gammas))
+        line.proxy = self.promise.scale**2 * float(np.add.reduce(gammas**2))
         if not self.deterministic or line.status != TOLD or not line.designed:
             cells, been = np.unique(episode.states * mdp.actions + episode.actions, return_inverse=True)
             line.been = cells, np.bincount(been, gammas)
@@ -273,7 +273,10 @@ class Certified(Argument):
             for place in list(takewhile(lambda n: book.lines[n].status != OUT, book.lines)):
                 self.sums.add(book.first, book.lines.pop(place))
                 book.behind -= 1
-            book.lows = sum(line.earns for line in book.lines.values())
+            if book.behind or not book.lines:
+                book.lows = sum(line.earns for line in book.lines.values())
+            else:
+                book.lows = 0.0
         if not book.behind:
             book.every = None
         elif book.every is None:
@@ -284,10 +287,13 @@ class Certified(Argument):
 
     def _look_again(self, book: CertifiedBook) -> None:
         """Lower values by the box now, where they are larger."""
-        lower = self.ends(book)[0].ravel()
+        lower, worths = self.ends(book)[0].ravel(), dict[Way, float]()
         for line in (*self.away(book), *book.gone):
-            if line.designed and (line.way.sure or not self.deterministic):
-                line.low = max(line.low, line.way.worth(lower))
+            way = line.way
+            if line.designed and (way.sure or not self.deterministic):
+                if way not in worths:
+                    worths[way] = way.worth(lower)
+                line.low = max(line.low, worths[way])
 
     def look_at_value(self, book: Any) -> None:
         """What the sums say of V0: nothing, where it is known."""

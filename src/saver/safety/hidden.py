@@ -19,14 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from saver._jit import jit
+from saver._jit import brief
 from saver._types import Floats
 
 EIGHT = 8.0  # the mixture over lambda is tuned to this part of one episode's proxy, or of one step's
 THETAS = np.geomspace(0.05, 8.0, 12)
 
 
-@jit
+@brief
 def unseen(v: float, rho: float, log_level: float) -> float:
     """`mixture` for levels that are too small for a float; 0 where nothing is hidden."""
     if v <= 0.0:
@@ -35,7 +35,7 @@ def unseen(v: float, rho: float, log_level: float) -> float:
     return math.sqrt(2.0 * (v + rho) * (max(t, 0.0) + math.log1p(math.exp(-abs(t)))))
 
 
-@jit
+@brief
 def log_sets(n: float, m: float) -> float:
     """log of (n + 1) C(n, m)."""
     return math.lgamma(n + 2.0) - math.lgamma(m + 1.0) - math.lgamma(n - m + 1.0)

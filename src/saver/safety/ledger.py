@@ -137,7 +137,7 @@ class Ledger(ABC):
 
     def floor_value(self, play: Play) -> float:
         """V(b; floor): the value with every pair at the floor."""
-        return float(self.promise.floor * play.weights.sum())
+        return float(self.promise.floor * play.length)
 
     def lower(self, book: Any, play: Play) -> float:
         """A lower value of a candidate."""
@@ -184,8 +184,8 @@ class Ledger(ABC):
 
     def gained(self, episode: Episode) -> float:
         """sum discount^t C_t."""
-        gammas = self.problem.mdp.discount ** np.arange(len(episode))
-        return float(np.sum(gammas * episode.constraints))
+        gammas = self.problem.mdp.factors[: len(episode)]
+        return float(np.add.reduce(gammas * episode.constraints))
 
     @abstractmethod
     def tell(

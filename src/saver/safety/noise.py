@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saver._jit import jit
+from saver._jit import brief, jit
 from saver._types import Floats
 from saver.problem.promise import Bounded, SubGaussian
 from saver.safety.boundaries import best_rho, mixture
@@ -58,7 +58,7 @@ class Rule(NamedTuple):
         return cls(True, 1.0, level, promise.low, promise.high, rates, np.expm1(rates), weights)
 
 
-@jit
+@brief
 def least(total: float, v: float, length: float, rule: Any) -> Any:
     """The bound of M, from C, v and G; 0 before the first step."""
     if not rule.bounded:
@@ -70,7 +70,7 @@ def least(total: float, v: float, length: float, rule: Any) -> Any:
     return floor + span * fewest((total - floor) / span, length, rule)
 
 
-@jit
+@brief
 def missing(rate: float, v: float, length: float, rule: Any) -> Any:
     """How far `least` is below what was seen, after so much, if `rate` is seen in every step."""
     return rate * length - least(rate * length, v, length, rule)

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from saver._jit import jit
+from saver._jit import brief, jit
 
 ROUNDING = 1e-9  # of the sums: a smaller slope may be nothing but rounding, which theta would multiply
 
 
-@jit
+@brief
 def path_bound(D: float, W: Any, T: Any, lower: Any, upper: Any) -> float:
     """The largest of these bounds; W, T and the ends are [pairs]."""
     theta = best_theta(D, W, T, lower, upper)

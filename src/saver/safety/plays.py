@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,9 +16,11 @@ from saver.safety.policies import Grid, Policy
 
 REMEMBERED = 64  # plays
 CERTAIN = 1.0 - 1e-9  # a probability, but for rounding
+T = TypeVar("T")
 
 
-class Play(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Play:
     """One policy, evaluated."""
 
     behaviour: Floats  # [nodes, A]
@@ -26,18 +30,40 @@ class Play(NamedTuple):
     noise: float  # sum of discount^2t over the steps that can happen
     longest: float  # sum of discount^t over them
     sure: bool  # it goes one way only
+    facts: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def once(self, fact: Callable[..., T], *about: Any) -> T:
+        """fact(play, *about), which must depend on nothing else: worked out once."""
+        key = (fact, *about)
+        if key not in self.facts:
+            self.facts[key] = fact(self, *about)
+        found: T = self.facts[key]
+        return found
 
     def value(self, mean: Floats) -> float:
         """V(b; mean)."""
-        return float(np.sum(self.weights * mean))
+        return float(np.add.reduce(self.weights * mean, axis=None))
+
+    @cached_property
+    def length(self) -> float:
+        """Expected discounted steps."""
+        return float(self.weights.sum())
 
     def goes_as(self, other: Play) -> bool:
         """Whether both go exactly the same ways."""
-        return np.array_equal(self.flow, other.flow)
+        return self.once(_goes_as, other)
 
+    @cached_property
     def light(self) -> Play:
         """The same without what is as large as the unrolled model."""
-        return self._replace(behaviour=np.zeros((0, 0)), flow=np.zeros((0, 0)))
+        return replace(self, behaviour=NOTHING, flow=NOTHING)
+
+
+NOTHING = np.zeros((0, 0))
+
+
+def _goes_as(one: Play, other: Play) -> bool:
+    return np.array_equal(one.flow, other.flow)
 
 
 class Stage:

@@ -48,7 +48,7 @@ class Grid:
     def choices(self, by_step: bool, actions: Any) -> Policy:
         """The deterministic policy of these actions, one for each node or state."""
         kind = np.uint8 if self.mdp.actions <= 256 else np.uint16
-        return Policy(self, by_step, np.asarray(actions).astype(kind))
+        return Policy(self, by_step, np.asarray(actions).astype(kind, copy=False))
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,10 +78,21 @@ class Policy:
         """Whether nothing is left to chance."""
         return self.chosen or bool(np.all((self.rows == 0.0) | (self.rows == 1.0)))
 
-    @property
+    @cached_property
     def key(self) -> tuple[bool, bool, bytes]:
         """Equal for equal policies."""
         return self.by_step, self.chosen, self.rows.tobytes()
+
+    def action(self, step: int, state: int) -> int:
+        """The action, where `rows` are actions; -1 where no behaviour can be."""
+        place = int(self.grid.slot[step, state]) if self.by_step else state
+        return int(self.rows[place]) if place >= 0 else -1
+
+    def chance(self, step: int, state: int, action: int) -> float:
+        """The probability of an action."""
+        if self.chosen and (taken := self.action(step, state)) >= 0:
+            return float(taken == action)
+        return float(self.row(step, state)[action])
 
     def row(self, step: int, state: int) -> Floats:
         """The probabilities of the actions; where no behaviour can be, of what an unseen row stands for."""

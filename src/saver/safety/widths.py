@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saver._jit import jit
+from saver._jit import brief, jit
 from saver._types import Floats, Ints
 from saver.problem.guardrail import Rail
 from saver.problem.promise import Bounded, SubGaussian
@@ -122,7 +122,7 @@ def ends_hiding(T: float, mean: float, hidden: float, numbers: Any, log_level: f
     return min(max(bottom, low), high), min(max(top, low), high)
 
 
-@jit
+@brief
 def all_ends(
     counts: Any, mean: Any, hidden: Any, numbers: Any, log_level: float, lower: Any, upper: Any
 ) -> None:

@@ -11,9 +11,9 @@ import numpy as np
 
 from saver._jit import inlined, inner, loop
 from saver._types import Bools, Floats, Ints
-from saver.collect.foresight import Foresight
+from saver.collect.foresight import NOWHERE, Foresight
 from saver.design.flows import Nodes
-from saver.engine.kernel.candidates import affordable, worths
+from saver.engine.kernel.candidates import affordable
 from saver.engine.kernel.entering import count_truth
 from saver.engine.kernel.episodes import CHECK, FINISHED, NOTHING, PAUSED, PLAN, REFUSED
 from saver.engine.kernel.following import comes_first, rate_all, rescore, row_of
@@ -33,21 +33,22 @@ from saver.engine.kernel.forms import (
 )
 from saver.engine.kernel.guarding import PAST, observe
 from saver.engine.kernel.learning import released
-from saver.engine.kernel.memory import COUNT, NOW, Reach, Tracker
+from saver.engine.kernel.memory import COUNT, NOW, Tracker
 from saver.engine.kernel.rails import TRUE
-from saver.engine.kernel.reaching import as_baseline, reach
+from saver.engine.kernel.reaching import as_baseline
 from saver.engine.kernel.returns import begin_returns, enter_returns, look_at_history, record_returns
 from saver.engine.kernel.sampling import act, choose, draw, take
 from saver.engine.kernel.streams import uniform
 from saver.problem.moving import earned
 
+SMALL = 32  # states
 DRAWN = 4  # a further column of `flags`: what is promised of a trial is decided by its draws, in truth
 
 
 class Land(NamedTuple):
     """The world, by the nodes of a model that knows nothing of it. The names are those of `Scene`."""
 
-    nodes: Nodes  # every (step, state); the moves are the world's
+    nodes: Nodes  # every (step, state)
     slot: Ints
     indptr: Ints
     to: Ints
@@ -61,7 +62,6 @@ class Land(NamedTuple):
     uniform: Floats
     every: Ints
     safe_nodes: Ints  # all: nobody knows where the baseline goes
-    one_way: bool  # start and transitions leave nothing to chance
 
 
 class Manner(NamedTuple):
@@ -90,21 +90,23 @@ class Plays(NamedTuple):
     worth: Floats  # true, [kinds, guardrails]
 
 
-class Belief(NamedTuple):
-    """`Foresight` of the plan that is followed, and room; none where `start` is empty."""
+class Followed(NamedTuple):
+    """A model in which the tracked policy is followed, and how far it got; none where `start` is empty."""
 
     indptr: Ints
     indices: Ints
     data: Floats
+    dense: Floats  # the moves as a table, [S * A, S], of models that are small: it is followed sooner
     start: Floats
     gains: Floats
-    room: Floats  # [2, S]
-    worths: Floats  # [m]
+    mass: Floats  # [L + 1, S]
+    sums: Floats  # [L + 1, m]
 
     @classmethod
-    def of(cls, plan: Foresight) -> Belief:
-        """A plan's."""
-        return cls(*plan.model, plan.gains, np.zeros((2, len(plan.start))), np.zeros(len(plan.gains)))
+    def of(cls, model: Foresight, steps: int) -> Followed:
+        """What a plan believed, or the truth."""
+        table = model.dense if 0 < len(model.start) <= SMALL else NOWHERE
+        return cls(*model.moves, table, model.start, model.gains, *model.room(steps))
 
 
 class Blind(NamedTuple):
@@ -121,15 +123,16 @@ class Blind(NamedTuple):
     paid: Floats
     ends_paid: Floats
     starts: Floats  # [S]
-    reach: Reach
     path: Ints
     draws: Floats
-    belief: Belief
+    truth: Followed
+    belief: Followed
     stop: Ints
 
     def following(self, tracker: Tracker, belief: Foresight | None = None) -> Blind:
         """The same campaign with another plan, whose model is given."""
-        return self._replace(tracker=tracker, belief=Belief.of(belief or nothing_believed()))
+        believed = Followed.of(belief or nothing_believed(), len(self.path))
+        return self._replace(tracker=tracker, belief=believed)
 
 
 def nothing_believed() -> Foresight:
@@ -138,7 +141,7 @@ def nothing_believed() -> Foresight:
     return Foresight(ints, ints, floats, floats, np.zeros((0, 0)))
 
 
-def new_blind(land: Land, rows: Floats, stop: Ints) -> Blind:
+def new_blind(land: Land, rows: Floats, true: Foresight, stop: Ints) -> Blind:
     """Room for one campaign; `rows` are those to follow."""
     S, A = land.uniform.shape
     L, nodes, ints, pairs, edges = len(land.factor), len(land.nodes.state), np.int64, S * A, len(land.to)
@@ -155,10 +158,10 @@ def new_blind(land: Land, rows: Floats, stop: Ints) -> Blind:
         paid=np.zeros(edges),
         ends_paid=np.zeros(pairs),
         starts=np.zeros(S),
-        reach=Reach.room(L, nodes, 0),
         path=np.zeros((L, 2), dtype=ints),
         draws=np.zeros(L),
-        belief=Belief.of(nothing_believed()),
+        truth=Followed.of(true, L),
+        belief=Followed.of(nothing_believed(), L),
         stop=stop,
     )
 
@@ -223,17 +226,16 @@ def stretch_blind(
     now, past = run.now, candidate == PAST
     candidate = SAFE if past else candidate
     tracked, by_node = rules.tracked and candidate == DESIGN, now.by_node == 1
-    same, stale = plays.flags[candidate, SAME] == 1, tracked
+    same, L = plays.flags[candidate, SAME] == 1, len(land.factor)
+    since = 0 if tracked else L  # the first step at which the tracked policy is not what was followed
     for i in range(len(g.state)):
         g.state[i].believed = np.nan
         if not tracked:
             g.state[i].worth = plays.worth[candidate, i]
     k = 0 if past else now.done
     while k < until and run.stop[0] == 0:
-        if stale:
-            steps, _, _, _ = reach(land, run.tracker.choice, 0, by_node, plays, run.reach)
-            worths(land.factor, run.reach, run.reach.visits, steps, g)
-            foresee(land, run.belief, run.tracker.choice, by_node, g)
+        if since < L:
+            foresee(land, run, by_node, since, g)
             same = g.certified and as_baseline(land, run.tracker.choice, 0, by_node, plays)
         kind, credited = candidate, g.certified and same
         for i in range(len(g.state)):
@@ -254,7 +256,9 @@ def stretch_blind(
             continue
         if g.certified and not follows and plays.flags[kind, DRAWN] == 1:
             drawn_worth(land, run, g, taken)
-        stale = rules.tracked and track(land, rules, run, kind, taken, learned) and tracked
+        if rules.tracked:
+            changed = track(land, rules, run, kind, taken, learned)
+            since = changed if tracked else L
         count_truth(now, g, kind)
         if kind == EXPLORE:
             now.explored += 1
@@ -264,15 +268,24 @@ def stretch_blind(
 
 
 @inlined
-def foresee(land: Any, belief: Any, choice: Any, by_node: bool, g: Any) -> None:
-    """`decide.foreseen`: what the plan believes that an episode will earn."""
-    if len(belief.start) > 0:
-        earned(
-            belief.indptr, belief.indices, belief.data, belief.start, choice, land.slot, by_node,
-            land.factor, belief.gains, belief.room[0], belief.room[1], belief.worths,
-        )  # fmt: skip
+def foresee(land: Any, run: Any, by_node: bool, since: int, g: Any) -> None:
+    """What an episode is truly worth, and `decide.foreseen`: what the plan believes that it will earn."""
+    goes(land, run.truth, run.tracker.choice, by_node, since)
+    for i in range(len(g.state)):
+        g.state[i].worth = run.truth.sums[len(land.factor), i]
+    if len(run.belief.start) > 0:
+        goes(land, run.belief, run.tracker.choice, by_node, since)
         for i in range(len(g.state)):
-            g.state[i].believed = belief.worths[i]
+            g.state[i].believed = run.belief.sums[len(land.factor), i]
+
+
+@inlined
+def goes(land: Any, to: Any, choice: Any, by_node: bool, since: int) -> None:
+    """Follow the tracked policy from a step on."""
+    earned(
+        to.indptr, to.indices, to.data, to.dense, to.start, choice, land.slot, by_node, land.factor, to.gains,
+        since, to.mass, to.sums,
+    )  # fmt: skip
 
 
 @inlined
@@ -332,10 +345,10 @@ def outcome(run: Any, p: int, e: int, ended: bool, r: float) -> None:
 
 @inlined
 def track(land: Any, rules: Any, run: Any, kind: int, taken: int, learned: bool) -> Any:
-    """Counts and scores of the tracker after an episode; whether any choice may have changed."""
+    """Counts and scores of the tracker after an episode; the first step whose choice may have changed."""
     A, enough = land.uniform.shape[1], run.now.enough
     counted, by_node = kind == DESIGN or rules.track_all, run.now.by_node == 1
-    changed = counted
+    since = len(land.factor)
     for t in range(taken):
         s, a = run.path[t, 0], run.path[t, 1]
         p = s * A + a
@@ -343,11 +356,14 @@ def track(land: Any, rules: Any, run: Any, kind: int, taken: int, learned: bool)
             row = row_of(land, 0, by_node, t, s)
             run.node_visits[land.slot[t, s], a] += 1.0
             run.tracker.T[row, a] += 1.0
+            before = run.tracker.choice[row]
             rescore(run.tracker, row, a, comes_first(run.needed, run.seen, p, enough))
+            if run.tracker.choice[row] != before:
+                since = min(since, t if by_node else 0)
         if learned and run.needed[p] <= enough and run.seen[p, COUNT] < enough + taken:
             released(land, rules, run, s, a)
-            changed = True
-    return changed
+            since = 0
+    return since
 
 
 @inlined

@@ -9,7 +9,15 @@ import numpy as np
 from saver._jit import inlined, inner, jit
 from saver.engine.kernel.candidates import nearest
 from saver.engine.kernel.entering import true_budget
-from saver.engine.kernel.guards import believed, cloud, credit_at, means_seen, required_at, value_of
+from saver.engine.kernel.guards import (
+    believed,
+    cloud,
+    credit_at,
+    means_seen,
+    required_at,
+    required_of,
+    value_of,
+)
 from saver.engine.kernel.rails import MEAN, NOISE, VALUE
 from saver.safety.bernstein import Bernstein, excess, guessed
 from saver.safety.boundaries import mixture
@@ -105,6 +113,15 @@ def look_at_value(g: Any, i: int) -> None:
         below, above = means_seen(g, i)
     s.value_low = max(s.value_low, below / s.count)
     s.value_high = max(s.value_low, min(s.value_high, above / s.count))
+
+
+@jit
+def asked_of_returns(g: Any, now: Any, remaining: int, paced: bool, required: Any, pace: Any) -> None:
+    """What is required of a design by each guardrail, and the pace, [m] each."""
+    for i in range(len(g.state)):
+        required[i] = pace[i] = required_of(g, i)
+        if paced:
+            pace[i] = pace_of_returns(g, now, i, remaining)
 
 
 @jit
