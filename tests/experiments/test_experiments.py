@@ -198,6 +198,19 @@ def test_a_broken_manifest_is_named_and_replaced_by_force(tmp_path, content):
     assert Results(Folder.find(tmp_path)).experiments == ["small"]
 
 
+def test_a_folder_that_was_stopped_before_its_manifest_is_gone_on_with(tmp_path, monkeypatch):
+    """Killed at its first file: nothing is there yet that the next run would take for somebody else's."""
+
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Folder, "write_text", stopped)
+        Folder.begin(tmp_path, {})
+    Folder.begin(tmp_path, {}).release()
+    assert (tmp_path / "manifest.json").exists()
+
+
 def test_two_processes_do_not_write_to_one_folder(tmp_path):
     first = Folder.begin(tmp_path, {})
     code = "import sys; from pathlib import Path; from saver.experiments.folder import Folder; "

@@ -14,7 +14,7 @@ import numpy as np
 from saver._types import Floats
 from saver.collect.knowledge import Statistics
 from saver.problem.codec import portable
-from saver.problem.moving import earned, still
+from saver.problem.moving import earned, still, tabled
 from saver.safety.policies import Policy
 
 NOWHERE: Floats = np.zeros((0, 0))  # moves as a table that nobody made
@@ -75,5 +75,5 @@ class Foresight:
         """The same as a table, [S * A, S]."""
         pairs, S = self.gains.shape[1], len(self.start)
         found = np.zeros((pairs, S))
-        np.add.at(found, (np.repeat(np.arange(pairs), np.diff(self.indptr)), self.indices), self.data)
+        tabled(*self.moves, found)
         return found

@@ -45,6 +45,7 @@ class Learner:
             )
         self.unseen = np.mean([by_step(problem.mdp, one) for one in problem.targets.values()], axis=0)
         self.needed: Ints = np.full((problem.mdp.states, problem.mdp.actions), UNNEEDED)
+        self._last: Planner | None = None
 
     @property
     def fixed(self) -> bool:
@@ -88,7 +89,7 @@ class Learner:
             by_reward, by_move = (shrunk(price, usual, counts) for price in found[:2])
             found = Prices(by_reward, by_move, found.start)
         apart = moves.apart(counts)
-        planner, means = Planner(model), problem.means(statistics.constraint_mean)
+        planner, means = self._planner(model), problem.means(statistics.constraint_mean)
         plan = safe_plan(
             planner,
             problem,
@@ -105,6 +106,12 @@ class Learner:
         policy[off] = self.unseen[off]
         needed = self._unplanned(asked.size, flow, statistics.episode)
         return Designed(policy, None, flow.sum(axis=2), needed, Foresight.of(statistics, means))
+
+    def _planner(self, model: Any) -> Planner:
+        """What depends only on which moves were seen is kept from plan to plan."""
+        last = self._last
+        self._last = made = (last and last.moved(model)) or Planner(model)
+        return made
 
     def _unplanned(self, size: Floats, flow: Floats, number: int) -> Ints:
         """What comes first: pairs with weight that the plan will not visit by itself."""

@@ -20,6 +20,7 @@ from saver.design.sepec import with_side_information, without_side_information
 from saver.errors import InvalidPolicy, InvalidProblem
 from saver.problem import checks
 from saver.problem.bellman import by_step, weights
+from saver.problem.moving import still
 from saver.problem.statement import Problem
 from saver.safety.widths import paper_lower, paper_width
 
@@ -182,7 +183,8 @@ def safe_plan(
     wanted = [attainable(*each) for each in zip(*line, tops, strict=True)]
     more: dict[str, Any] = {} if onward is None else {"onward": onward}
     return planner.solve(
-        w, means, _together(planner, means, wanted, safe), anchor=problem.baseline, hint=hint,
+        w, means, _together(planner, means, wanted, safe), hint=hint,
+        anchor=problem.baseline if len(means) > 1 else None,
         tolerance=GAP, settle=SETTLED, work=QUOTA, **more,
     )  # fmt: skip
 
@@ -208,11 +210,19 @@ def needed_pairs(c: Floats, episodes: int) -> Ints:
     weight w that are never seen leave a bias of about sigma w. Left out are the lightest for which
     w^2 <= NEGLIGIBLE sum c / K.
     """
-    order = np.argsort(c, axis=None, kind="stable")
-    light = np.cumsum(c.ravel()[order]) ** 2 <= NEGLIGIBLE * c.sum() / episodes
-    needed = np.where(c > 0, 1, UNNEEDED)
-    needed.ravel()[order[light]] = np.where(c.ravel()[order[light]] > 0, 2, UNNEEDED)
+    needed = np.empty(c.shape, dtype=np.int64)
+    _needed(still(c.ravel()), NEGLIGIBLE * float(c.sum()) / episodes, needed.ravel())
     return needed
+
+
+@jit
+def _needed(c: Any, most: float, needed: Any) -> None:
+    """`needed_pairs`, the lightest first; together they may weigh sqrt(most)."""
+    total = 0.0
+    for p in np.argsort(c, kind="mergesort"):
+        total += c[p]
+        half = 2 if total * total <= most else 1
+        needed[p] = half if c[p] > 0 else UNNEEDED
 
 
 @jit

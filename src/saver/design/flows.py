@@ -72,6 +72,17 @@ def forward(nodes: Any, b: Any, mean: Any, mass: Any, N: Any) -> Any:
 
 
 @jit
+def followed(nodes: Any, b: Any, mean: Any) -> Any:
+    """`forward` in one call: the flow by nodes, the probability of each, the visits and V_c."""
+    mass, N, flow = np.zeros(len(b)), np.zeros(mean.shape), np.empty(b.shape)
+    value = forward(nodes, b, mean, mass, N)
+    for i in range(len(b)):
+        for a in range(b.shape[1]):
+            flow[i, a] = mass[i] * b[i, a]
+    return flow, mass, N, value
+
+
+@jit
 def richest(nodes: Any, lower: Any, mean: Any, choice: Any) -> Any:
     """Choose at each node so that `lower` sums to most; return that sum, and the same policy's by `mean`."""
     A = lower.shape[1]

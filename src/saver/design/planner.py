@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 import time
@@ -51,6 +52,24 @@ class Planner:
         self.walk = Walk(mdp)
         self.nodes = self.walk.nodes
         self.warm: Warm | None = None
+
+    def moved(self, mdp: Mdp) -> Planner | None:
+        """One of a model whose moves are the same, and have other chances; None if they are not."""
+        ours, theirs = self.mdp.flow, mdp.flow
+        same = (
+            self.mdp.available is mdp.available
+            and (self.mdp.horizon, self.mdp.discount) == (mdp.horizon, mdp.discount)
+            and np.array_equal(ours.indptr, theirs.indptr)
+            and np.array_equal(ours.indices, theirs.indices)
+            and np.array_equal(self.mdp.start > 0, mdp.start > 0)
+        )
+        if not same:
+            return None
+        made = copy.copy(self)
+        vars(mdp).update(layers=self.mdp.layers, reachable=self.mdp.reachable)  # they follow from the moves
+        made.mdp, made.walk, made.warm = mdp, self.walk.moved(mdp), None
+        made.nodes = made.walk.nodes
+        return made
 
     @property
     def last(self) -> Floats | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from saver.design.plan import Asked
 from saver.design.unrolled import Unrolled
 from saver.errors import InvalidData
 from saver.problem.mdp import Mdp
+from saver.problem.moving import still
 
 TRIES = 8  # to make a behaviour safe in phases
 NOWHERE = np.empty(0, dtype=np.uint64)  # for choices that nobody asks for
@@ -29,6 +31,13 @@ class Walk:
         self.steps = Unrolled.of(self.nodes)
         self.phases = Unrolled.in_phases(self.nodes)
         self._even = mdp.uniform
+
+    def moved(self, mdp: Mdp) -> Walk:
+        """The same of a model whose moves are the same, and have other chances."""
+        made, parts = copy(self), {"data": mdp.flow.data.copy(), "start": mdp.start.copy()}
+        made.nodes, made.steps = self.nodes._replace(**parts), self.steps.changed(**parts)
+        made.phases = None if self.phases is None else self.phases.changed(**parts)
+        return made
 
     def even(self, model: Unrolled) -> Floats:
         """Uniform play, by rows."""
@@ -59,13 +68,13 @@ class Walk:
 
         The visits are [S, A], or, `apart`, [2, S, A]: of all steps, and of those before the last.
         """
-        b, mass, N = self.by_node(b), np.zeros(len(self.nodes.state)), np.zeros(means.shape[1:])
-        values = np.array([flows.forward(self.nodes, b, means[0], mass, N)])
+        b = self.by_node(b)
+        flow, mass, N, value = flows.followed(self.nodes, still(b), still(means[0]))
+        values = np.array([value])
         if len(means) > 1:
             D = np.zeros(N.size)
             passes.discounted(self.steps, b.ravel(), mass, D)
             values = means.reshape(len(means), -1) @ D
-        flow = mass[:, None] * b
         return flow, self.apart(flow, N) if apart else N, values
 
     def apart(self, flow: Floats, N: Floats) -> Floats:

@@ -42,6 +42,7 @@ from saver.estimate.interval import Estimate
 from saver.estimate.recursion import Moves
 from saver.problem.bellman import by_step
 from saver.problem.moments import Moments
+from saver.problem.moving import met
 from saver.problem.seeds import child_seed
 from saver.problem.world import Scenario
 from saver.simulator import Truth, knowledge_of
@@ -244,13 +245,9 @@ class Worker:
     def _moves(self, starts: Floats) -> Moves:
         """What was seen of moves."""
         run, scene = self.run, self.setting.scene
-        seen = run.moves > 0
-        at = np.concatenate([[0], np.cumsum(seen)])[scene.indptr]
         counts = copy(self.empty)  # without scipy's checks: moves are counted for every plan
-        kind = counts.indices.dtype
-        counts.data, counts.indices = run.moves[seen], scene.to[seen].astype(kind)
-        counts.indptr = at.astype(kind)
-        return Moves(counts, run.ends.copy(), run.paid[seen], run.ends_paid.copy(), starts)
+        counts.indptr, counts.indices, counts.data, paid = met(scene.indptr, scene.to, run.moves, run.paid)
+        return Moves(counts, run.ends.copy(), paid, run.ends_paid.copy(), starts)
 
     def _estimates(self, starts: Floats) -> Iterator[Estimate]:
         """Of each target, by estimated transitions."""

@@ -17,7 +17,6 @@ import numpy as np
 
 from saver._types import Floats
 from saver.estimate.recursion import Moves, backward, covariance, forward, move_spread
-from saver.problem.bellman import by_step
 from saver.problem.mdp import Mdp
 
 Answer = Sequence[tuple[float, Floats]]  # policies, each with its sign
@@ -40,7 +39,7 @@ def prices(
     for answer in asked:
         c, u, first = np.zeros(shape), np.zeros(P.nnz), np.zeros(mdp.states)
         for sign, policy in answer:
-            pi = np.ascontiguousarray(by_step(mdp, policy))
+            pi = policy if policy.ndim == 3 else policy[None]
             Y = backward(mdp, pi, mean, P)
             own, ahead, _ = forward(mdp, pi, P, Y)
             c, u, first = c + sign * own, u + sign * ahead, first + sign * Y[0]

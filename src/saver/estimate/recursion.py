@@ -14,9 +14,9 @@ from saver._jit import jit
 from saver._types import Bools, Floats
 from saver.estimate.spread import Declared
 from saver.problem import checks
-from saver.problem.bellman import by_step, followed
+from saver.problem.bellman import by_step, followed, powers
 from saver.problem.moments import Moments
-from saver.problem.moving import still, worth
+from saver.problem.moving import rated, still, worth
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,8 @@ class Moves:
     @cached_property
     def outcomes(self) -> Floats:
         """How often it was seen where a pair led, [S * A]."""
-        found: Floats = np.bincount(self.rows, self.counts.data, len(self.ends)) + self.ends
+        found, rows = np.empty(len(self.ends)), self.counts
+        rated(still(rows.indptr), still(rows.data), still(self.ends), np.empty(rows.nnz), found)
         return found
 
     @cached_property
@@ -121,7 +122,7 @@ def extreme(
 def forward(mdp: Any, pi: Floats, P: Any, Y: Floats) -> tuple[Floats, Floats, Floats]:
     """The weights c under P^, u for each stored entry of P^, and the range of u over all states, [S * A]."""
     c, u, reach = np.zeros((mdp.states, mdp.actions)), np.zeros(P.nnz), np.zeros(P.shape[0])
-    factors = np.array([mdp.discount**t for t in range(mdp.horizon)])
+    factors = powers(mdp.discount, mdp.horizon)
     carry(P.indptr, P.indices, P.data, mdp.start, still(pi), Y, mdp.discount, factors, c, u, reach)
     return c, u, reach
 
@@ -131,14 +132,14 @@ def carry(
     indptr: Any, indices: Any, data: Any, start: Any, pi: Any, Y: Any, discount: float, factors: Any,
     c: Any, u: Any, reach: Any,
 ) -> None:  # fmt: skip
-    """The sums of `forward`, step by step."""
+    """The sums of `forward`, step by step; the policy is [1, S, A], or [L, S, A]."""
     S, A = c.shape
     mass, arriving = start.copy(), np.zeros(S)
     for t in range(len(factors)):
-        span = max(Y[t + 1].max(), 0.0) - min(Y[t + 1].min(), 0.0)
+        span, row = max(Y[t + 1].max(), 0.0) - min(Y[t + 1].min(), 0.0), t if len(pi) > 1 else 0
         for s in range(S):
             for a in range(A if mass[s] != 0.0 else 0):
-                p, flow, step = s * A + a, factors[t] * mass[s] * pi[t, s, a], mass[s] * pi[t, s, a]
+                p, flow, step = s * A + a, factors[t] * mass[s] * pi[row, s, a], mass[s] * pi[row, s, a]
                 c[s, a] += flow
                 reach[p] += discount * flow * span
                 for e in range(indptr[p], indptr[p + 1]):

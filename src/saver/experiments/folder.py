@@ -63,16 +63,17 @@ class Folder:
     def _prepare(self, settings: dict[str, Any], force: bool) -> None:
         if force:
             self._clear()
-        self._check(settings, force)
+        else:
+            self._check(settings)
+        if force or not (self.path / MANIFEST).exists():  # first: without it nothing here is known as ours
+            self._write_manifest(
+                {"settings": settings, "made with": _versions(), "started": _now(), "digests": {}}
+            )
         parts = self.path / PARTS
         parts.mkdir(exist_ok=True)
         for place in (self.path, parts, self.path / "figures"):
             for left in place.glob(f"*{PARTIAL}"):
                 left.unlink()  # of a process that was killed
-        if not (self.path / MANIFEST).exists():
-            self._write_manifest(
-                {"settings": settings, "made with": _versions(), "started": _now(), "digests": {}}
-            )
 
     @classmethod
     def find(cls, path: Path) -> Folder:
@@ -175,7 +176,7 @@ class Folder:
             os.close(self._lock)
             self._lock = None
 
-    def _check(self, settings: dict[str, Any], force: bool) -> None:
+    def _check(self, settings: dict[str, Any]) -> None:
         if (self.path / MANIFEST).exists():
             there = self.manifest()["settings"]
             for name in sorted(there.keys() | settings.keys()):
@@ -186,7 +187,7 @@ class Folder:
                     )
             return
         for name in (PARTS, *MADE):
-            if (self.path / name).exists() and not force:
+            if (self.path / name).exists():
                 raise InvalidData(
                     f"{self.path} has a {name} that is not ours: there is no {MANIFEST}; give another --out, "
                     "or --force to write over files of the same names"
@@ -201,7 +202,6 @@ class Folder:
         for name in written:
             if (self.path / name).resolve().is_relative_to(self.path.resolve()):
                 (self.path / name).unlink(missing_ok=True)
-        (self.path / MANIFEST).unlink(missing_ok=True)
 
     def _write_manifest(self, content: dict[str, Any]) -> None:
         self.write_text(MANIFEST, json.dumps(content, indent=2, sort_keys=True) + "\n")

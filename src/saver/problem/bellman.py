@@ -23,6 +23,11 @@ def by_step(mdp: Mdp, policy: Floats) -> Floats:
     return policy if policy.shape == shape else np.broadcast_to(policy, shape)
 
 
+def powers(factor: float, steps: int) -> Floats:
+    """factor^t, [steps]."""
+    return np.ones(steps) if factor == 1.0 else np.array([factor**t for t in range(steps)])
+
+
 def occupancy(mdp: Mdp, policy: ArrayLike) -> Floats:
     """x_t(s,a) = P(s_t = s, a_t = a), [L, S, A]."""
     pi = checks.policy(mdp, policy)
@@ -115,7 +120,7 @@ def _row_spread(mdp: Mdp, V: Floats, ahead: Floats) -> Floats:
 def followed(mdp: Mdp, policy: Floats, factor: float, x: Floats = NOTHING) -> Floats:
     """sum_t factor^t x_t(s,a), [S, A], of a policy that was checked; x_t goes to `x`, if that is given."""
     flow, c = mdp.flow, np.zeros((mdp.states, mdp.actions))
-    factors = np.array([factor**t for t in range(mdp.horizon)])
+    factors = powers(factor, mdp.horizon)
     pi = still(policy if policy.ndim == 3 else policy[None])
     follow(flow.indptr, flow.indices, flow.data, mdp.start, pi, factors, x, c)
     return c

@@ -136,6 +136,43 @@ def reached(indptr: Any, indices: Any, available: Any, start: Any, horizon: int)
 
 
 @jit
+def met(indptr: Any, to: Any, counts: Any, paid: Any) -> Any:
+    """The moves with a count, by rows: where rows begin, where they lead, how often, and what was paid."""
+    total = 0
+    for e in range(len(counts)):
+        total += counts[e] > 0
+    begins, leads = np.zeros(len(indptr), dtype=np.int32), np.empty(total, dtype=np.int32)
+    seen, sums, at = np.empty(total), np.empty(total), 0
+    for p in range(len(indptr) - 1):
+        for e in range(indptr[p], indptr[p + 1]):
+            if counts[e] > 0:
+                leads[at], seen[at], sums[at] = to[e], counts[e], paid[e]
+                at += 1
+        begins[p + 1] = at
+    return begins, leads, seen, sums
+
+
+@jit
+def rated(indptr: Any, counts: Any, ends: Any, rates: Any, outcomes: Any) -> None:
+    """Write counts of moves, by rows, as frequencies, and how often it was seen where each pair led."""
+    for p in range(len(ends)):
+        total = 0.0
+        for e in range(indptr[p], indptr[p + 1]):
+            total += counts[e]
+        outcomes[p] = total + ends[p]
+        for e in range(indptr[p], indptr[p + 1]):
+            rates[e] = counts[e] / max(outcomes[p], 1.0)
+
+
+@jit
+def tabled(indptr: Any, indices: Any, data: Any, table: Any) -> None:
+    """Add moves by rows to a table, [S * A, S]."""
+    for p in range(len(table)):
+        for e in range(indptr[p], indptr[p + 1]):
+            table[p, indices[e]] += data[e]
+
+
+@jit
 def worth(indptr: Any, indices: Any, data: Any, policy: Any, gain: Any, discount: float, Y: Any) -> None:
     """Write to Y, [L + 1, S], what follows: sum_a pi_t(a|s) (gain(s,a) + discount sum_s' P(s'|s,a) Y_{t+1}).
 

@@ -17,6 +17,7 @@ from saver.problem import checks, convert
 from saver.problem.codec import portable
 from saver.problem.mdp import LONGEST, Mdp
 from saver.problem.model import END, Model
+from saver.problem.moving import rated, still
 
 LARGEST = 10**9  # pairs
 
@@ -109,9 +110,8 @@ class Unknown(Model):
 
     def believed(self, moves: Any, ends: Floats, starts: Floats) -> Believed:
         """The model of what was seen: counts of moves [S * A, S], of ends [S * A], of starts [S]."""
-        sizes = np.diff(moves.indptr)
-        outcomes = np.bincount(np.repeat(np.arange(len(ends)), sizes), moves.data, len(ends)) + ends
-        rates = moves.data / np.repeat(np.maximum(outcomes, 1), sizes)
+        rates = np.empty(len(moves.data))
+        rated(still(moves.indptr), still(moves.data), still(ends), rates, np.empty(len(ends)))
         rows = copy(moves)  # without scipy's checks: a model is made for every plan
         rows.data, rows.indices, rows.indptr = rates, moves.indices.copy(), moves.indptr.copy()
         start, total = self.start, float(np.sum(starts))
@@ -120,7 +120,7 @@ class Unknown(Model):
         return Believed.trusted(
             transitions=convert.read_only(rows), horizon=self.horizon, discount=self.discount, start=start,
             terminal=(), available=self.available, state_names=self.state_names,
-            action_names=self.action_names,
+            action_names=self.action_names, uniform=self.uniform,
         )  # fmt: skip
 
 
