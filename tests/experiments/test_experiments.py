@@ -204,9 +204,10 @@ def test_a_folder_that_was_stopped_before_its_manifest_is_gone_on_with(tmp_path,
     def stopped(*_):
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patched:
         patched.setattr(Folder, "write_text", stopped)
-        Folder.begin(tmp_path, {})
+        with pytest.raises(KeyboardInterrupt):
+            Folder.begin(tmp_path, {})
     Folder.begin(tmp_path, {}).release()
     assert (tmp_path / "manifest.json").exists()
 

@@ -11,6 +11,7 @@ from journal.stores import opened, told
 import saver
 from saver.errors import StoreFailed
 from saver.journal import backup, restore
+from saver.journal import sqlite as store
 from saver.journal.sql import migrations
 from saver.journal.sqlite import filesystem
 
@@ -113,6 +114,73 @@ def test_a_full_disk_is_an_error_nothing_is_half_done_and_it_goes_on_afterwards(
         numbers = [record.trial for record in campaign.records() if record.kind == "told"]
         assert numbers == sorted(set(numbers))
         assert set(answered) <= set(numbers)
+
+
+@pytest.mark.parametrize("mode", ["embedded", "leader"])
+def test_what_was_answered_is_on_the_disk_when_power_is_lost(tmp_path, monkeypatch, mode):
+    """The disk holds what was there at the last flush; after every answer it is opened as it is then."""
+    disk, real = tmp_path / "disk", store.to_disk
+
+    def to_disk(log):
+        real(log)
+        disk.mkdir(exist_ok=True)
+        for name in ("run.db", "run.db-wal"):
+            shutil.copy(tmp_path / name, disk / name)
+
+    def records():
+        with saver.open(disk / "run.db", "shop", mode="read") as after:
+            return [(record.kind, record.trial) for record in after.records()]
+
+    monkeypatch.setattr(store, "to_disk", to_disk)
+    with opened(tmp_path / "run.db", mode=mode) as campaign:
+        assert records() == [("created", None)]
+        for number in range(1, 6):
+            trial = campaign.ask()
+            assert records()[-1] == ("asked", number)
+            campaign.tell(trial, *told(trial))
+            assert records()[-1] == ("told", number)
+        trials = campaign.ask(n=3)
+        assert records()[-3:] == [("asked", trial.number) for trial in trials]
+        campaign.abandon(trials[0])
+        assert records()[-1] == ("abandoned", trials[0].number)
+
+
+def test_an_answer_that_rests_on_what_another_has_just_written_is_on_the_disk(tmp_path, monkeypatch):
+    flushed, real = [], store.to_disk
+    monkeypatch.setattr(store, "to_disk", lambda log: (flushed.append(1), real(log)))
+    with opened(tmp_path / "run.db") as one, opened(tmp_path / "run.db") as other:
+        monkeypatch.setattr(one._journal, "flush", lambda: None)  # it is slow: its commit can be seen before
+        trial = one.ask(key="mine")
+        flushed.clear()
+        assert other.ask(key="mine").number == trial.number  # nothing new is written
+        assert flushed
+
+
+def test_a_disk_that_fails_is_an_error_once_and_for_all_and_what_was_told_is_told_again(
+    tmp_path, monkeypatch
+):
+    def broken(log):
+        raise OSError(5, "Input/output error")
+
+    with opened(tmp_path / "run.db") as campaign:
+        trial = campaign.ask()
+        with monkeypatch.context() as patched:
+            patched.setattr(store, "to_disk", broken)
+            with pytest.raises(
+                StoreFailed, match=r"may not be on the disk \(Input/output error\); look after"
+            ):
+                campaign.tell(trial, *told(trial))
+        with pytest.raises(StoreFailed, match="may not be on the disk"):
+            campaign.ask()  # though flushing would seem to work now
+        assert len(campaign.records()) == 3  # created, asked, told: the last ask has changed nothing
+    with opened(tmp_path / "run.db") as campaign:
+        assert campaign.tell(trial, *told(trial)) == "again"
+        assert campaign.ask().number == 2
+
+
+def test_flushing_is_for_power_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "to_disk", lambda log: pytest.fail("it was flushed"))
+    played(tmp_path / "run.db", durability="process")
 
 
 @pytest.mark.parametrize("column", ["body", "at", "kind", "actor", "chain"])

@@ -75,6 +75,43 @@ def test_a_group_that_fails_tells_all_of_it_and_the_next_goes_on():
     assert together(5, lambda i: turns.do(lambda: i)) == [0, 1, 2, 3, 4]
 
 
+def test_the_next_group_is_worked_out_while_one_goes_to_the_disk_and_none_is_answered_before():
+    at_the_disk, second, on_disk = threading.Event(), threading.Event(), []
+
+    def flush():
+        if not at_the_disk.is_set():
+            at_the_disk.set()
+            assert second.wait(10)  # a leader that keeps the lead would never get there
+            assert 1 not in answers
+        on_disk.append(threading.current_thread().name)
+
+    turns, answers = Turns(lambda works: [Outcome(work(), None) for work in works], flush), []
+    first = threading.Thread(target=lambda: answers.append(turns.do(lambda: 1)), name="first")
+    first.start()
+    assert at_the_disk.wait(10)
+    other = threading.Thread(target=lambda: answers.append(turns.do(second.set)), name="other")
+    other.start()
+    for thread in (first, other):
+        thread.join(timeout=10)
+        assert not thread.is_alive()
+    assert sorted(on_disk) == ["first", "other"]
+    assert len(answers) == 2
+
+
+def test_a_group_that_does_not_get_to_the_disk_is_told_so_and_the_next_goes_on():
+    failing = [True]
+
+    def flush():
+        time.sleep(0.005)
+        if failing[0]:
+            raise StoreFailed("the disk is broken")
+
+    turns = Turns(lambda works: [Outcome(work(), None) for work in works], flush)
+    assert set(together(5, lambda i: turns.do(lambda: i))) == {"the disk is broken"}
+    failing[0] = False
+    assert together(5, lambda i: turns.do(lambda: i)) == [0, 1, 2, 3, 4]
+
+
 def test_after_closing_everyone_is_told():
     turns = Turns(lambda works: [Outcome(work(), None) for work in works])
     turns.close()

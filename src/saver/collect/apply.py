@@ -56,7 +56,7 @@ def _asked(setup: Setup, state: State, event: Asked) -> None:
     if event.exploration is not None:
         state.exploration = event.exploration
     follows = policy_of(setup, state, event.policy, event.by_step)
-    state.asked, state.stream = event.number, event.stream
+    state.asked, state.stream = event.number, event.stream or state.stream
     state.explored += event.kind == "explore"
     state.out[event.number] = trial = Trial(event.number, event.kind, follows, event.draws)
     if state.outstanding is not None:

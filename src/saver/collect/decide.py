@@ -49,7 +49,8 @@ def decide(setup: Setup, state: State) -> Asked:
     follows = policy_of(setup, state, candidate.policy, candidate.by_step, made, exploration)
     if not affordable(setup, state, follows):
         candidate, follows = fall_back(setup, state)
-    draws, stream = None, state.stream
+    draws: Any = None
+    stream: tuple[int, ...] = ()
     if not follows.sure:
         set_words(setup.stream.bit_generator, state.stream)
         draws, stream = setup.stream.random(setup.problem.mdp.horizon), words(setup.stream.bit_generator)

@@ -56,7 +56,7 @@ class Asked:
         plan: a new one, if one was made.
         exploration: the policy to explore by, when it is first used and had to be computed, [n, A].
         tickets: what each ledger froze.
-        stream: the state of the random generator after it.
+        stream: the state of the random generator after it; empty if nothing was drawn.
     """
 
     number: int

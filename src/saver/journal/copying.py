@@ -68,4 +68,5 @@ def copy(source: Journal, target: Journal) -> list[Header]:
                 with target.writing(there.id) as writer:
                     writer.keep(place, source.snapshot(header.id, place))
         made.append(there)
+    target.flush()
     return made

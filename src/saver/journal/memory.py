@@ -70,6 +70,9 @@ class MemoryJournal:
         """The process's clock."""
         return time.time()
 
+    def flush(self) -> None:
+        """Nothing outlives the process."""
+
     def append(self, records: Sequence[Record]) -> None:
         """Written when the block ends."""
         self.fresh += records

@@ -79,14 +79,6 @@ class PostgresJournal(SqlJournal):
         except _driver().Error as cause:
             raise self._failed(cause) from None
 
-    def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        """For each row, in one round trip."""
-        try:
-            with self._base.cursor() as cursor:
-                cursor.executemany(statement, rows)
-        except _driver().Error as cause:
-            raise self._failed(cause) from None
-
     @contextmanager
     def transaction(self, campaign: int, meanwhile: Waiting = None) -> Iterator[None]:
         """By a lock that ends with the transaction."""

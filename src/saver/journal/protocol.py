@@ -14,7 +14,10 @@ Waiting = Callable[[], None] | None
 
 
 class Writer(Protocol):
-    """One transaction: what it wrote is there when the block ends, all of it, or nothing is."""
+    """One transaction: what it wrote is there when the block ends, all of it, or nothing is.
+
+    Others may see it then; it is durable after `Journal.flush`.
+    """
 
     def append(self, records: Sequence[Record]) -> None:
         """Write records, whose numbers go on from the last."""
@@ -45,6 +48,12 @@ class Journal(Protocol):
 
         It is for what need not wait: where several processes want to write, the next does it while another
         still does.
+        """
+
+    def flush(self) -> None:
+        """What was written, here and by others whom a transaction here has followed, is durable.
+
+        An answer waits for this. It is no part of the transaction: the next one begins meanwhile.
         """
 
     def records(self, campaign: int, after: int = 0, most: int | None = None) -> list[Record]:

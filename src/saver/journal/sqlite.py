@@ -3,6 +3,10 @@
 SQLite's own waiting is unfair: of eight processes one gets nearly nothing. So everyone waits for locks on
 files beside the database first, which the system gives in turn, and which a killed process cannot keep: one
 to be the next, who takes over what others have written while another still writes, and one to write.
+
+A commit is in the log file of SQLite (WAL), where every process sees it, and `flush` brings that to the disk
+before anybody is answered: as `synchronous = FULL`, but without the lock, so that others decide and write
+meanwhile. One flush does for all that was written before it, by whomever: what an answer rests on is durable.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,7 +27,7 @@ from saver.journal.sql import SqlJournal, migrations
 
 MAGIC = b"SQLite format 3\0"
 OURS = 0x53615665  # application_id: "SaVe"
-SYNCHRONOUS = {"power": "FULL", "process": "NORMAL"}
+to_disk = getattr(os, "fdatasync", os.fsync)
 REMOTE = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "fuse.sshfs"}
 PATIENCE = 60.0  # seconds for which a reader waits
 
@@ -36,13 +41,16 @@ class SqliteJournal(SqlJournal):
         self.name = str(path)
         self.path = Path(os.path.realpath(path))  # locks are of the file, however it is called
         self._files: list[int] = []
+        self._flushing, self._lost = threading.Lock(), ""
+        self._ended, self._flushed = 0, 0  # transactions
+        self._log = -1 if durability == "power" else None
         _check_place(path, make)
         try:
             self._line, self._gate = self._lock_file("line"), self._lock_file("lock")
             self._base = sqlite3.connect(
                 self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
             )
-            self._prepare(durability)
+            self._prepare()
             self._is = self._identity()
         except sqlite3.Error as cause:
             self.close()
@@ -63,7 +71,7 @@ class SqliteJournal(SqlJournal):
         self._files.append(made)
         return made
 
-    def _prepare(self, durability: str) -> None:
+    def _prepare(self) -> None:
         """Check what is there before anything is changed; then bring the schema up to date."""
         with self._locked():
             ours, version = (self._number(name) for name in ("application_id", "user_version"))
@@ -71,7 +79,7 @@ class SqliteJournal(SqlJournal):
                 raise StoreFailed(f"{self.path} is a database of something else; give another path")
             self.check_version(version)
             self.run("pragma journal_mode = wal")
-            self.run(f"pragma synchronous = {SYNCHRONOUS[durability]}")
+            self.run("pragma synchronous = normal")
             if version == len(migrations()):
                 return
             with self._begun():
@@ -91,17 +99,12 @@ class SqliteJournal(SqlJournal):
         except sqlite3.Error as cause:
             raise self._failed(cause) from None
 
-    def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        """For each row."""
-        try:
-            self._base.executemany(statement, rows)
-        except sqlite3.Error as cause:
-            raise self._failed(cause) from None
-
     @contextmanager
     def transaction(self, campaign: int, meanwhile: Waiting = None) -> Iterator[None]:
         """All campaigns of a file wait for each other."""
         with self._locked(meanwhile):
+            if self._lost:
+                raise self._not_on_disk()
             if self._identity() != self._is:
                 raise StoreFailed(
                     f"{self.name} was removed, or is another file now; nothing was written. Open the "
@@ -109,6 +112,34 @@ class SqliteJournal(SqlJournal):
                 )
             with self._begun():
                 yield
+            self._ended += 1
+
+    def flush(self) -> None:
+        """By the log's own file; what failed once is not tried again: the system may forget the failure."""
+        if self._log is None:
+            return
+        wanted = self._ended
+        with self._flushing:
+            if self._lost:
+                raise self._not_on_disk()
+            if self._flushed >= wanted:
+                return
+            now = self._ended
+            try:
+                if self._log < 0:
+                    self._log = os.open(f"{self.path}-wal", os.O_RDWR | os.O_CLOEXEC)
+                    self._files.append(self._log)
+                to_disk(self._log)
+            except OSError as cause:
+                self._lost = cause.strerror or str(cause)
+                raise self._not_on_disk() from None
+            self._flushed = now
+
+    def _not_on_disk(self) -> StoreFailed:
+        return StoreFailed(
+            f"{self.name}: what was written last may not be on the disk ({self._lost}); look after the disk, "
+            "open the campaign anew, and say again what was not answered"
+        )
 
     @contextmanager
     def _locked(self, meanwhile: Waiting = None) -> Iterator[None]:

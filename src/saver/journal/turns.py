@@ -1,4 +1,7 @@
-"""A leader's requests: one of the threads that wait does them all, and they become durable together."""
+"""A leader's requests: one of the threads that wait does them all, and they become durable together.
+
+The lead goes on before that: the next group is worked out while this one goes to the disk.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +44,12 @@ class Turns:
     last group had: a commit takes as long for one as for all.
     """
 
-    def __init__(self, group: Callable[[list[Callable[[], Any]]], list[Any]]) -> None:
-        self._group, self._waiting = group, deque[Request]()
+    def __init__(
+        self,
+        group: Callable[[list[Callable[[], Any]]], list[Any]],
+        flush: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._group, self._flush, self._waiting = group, flush, deque[Request]()
         self._mutex, self._led, self._closed, self._last = threading.Lock(), False, False, 1
 
     def do(self, work: Callable[[], Any]) -> Any:
@@ -56,7 +63,7 @@ class Turns:
             if not asked.leads:
                 asked.ready.acquire()
             while not asked.done:
-                self._answer()
+                self._answer(asked)
         finally:
             self._hand_over(asked)
         return asked.get()
@@ -74,12 +81,12 @@ class Turns:
             if not asked.done and asked in self._waiting:
                 self._waiting.remove(asked)
             if asked.leads:
-                self._led = bool(self._waiting)
+                asked.leads, self._led = False, bool(self._waiting)
                 if self._waiting:
                     self._waiting[0].leads = True
                     self._waiting[0].ready.release()
 
-    def _answer(self) -> None:
+    def _answer(self, leader: Request) -> None:
         """All that wait now. Ctrl-C comes after them: it is for one thread, and others wait for this one."""
         until = time.monotonic() + GATHER
         while len(self._waiting) < self._last and time.monotonic() < until:
@@ -90,6 +97,8 @@ class Turns:
         with postponed(lambda: None):
             try:
                 self._do_all(group)
+                self._hand_over(leader)
+                self._flush()
             except Exception as cause:  # told to all of them
                 for asked in group:
                     asked.failed = cause
@@ -100,7 +109,7 @@ class Turns:
             finally:
                 for asked in group:
                     asked.done = True
-                    if not asked.leads:
+                    if asked is not leader:
                         asked.ready.release()
 
     def _do_all(self, group: list[Request]) -> None:

@@ -1,4 +1,7 @@
-"""How a campaign changes: by requests, in groups; a group is one transaction, and memory follows it."""
+"""How a campaign changes: by requests, in groups; a group is one transaction, and memory follows it.
+
+It is answered when it is durable, while the next may be under way.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ class Written(Folded):
         self._asked_to_keep, self._now = False, -math.inf
         super().__init__(journal, header, stated)
         self._alone = mode == "leader"
-        self._turns = Turns(self._group) if self._alone else None
+        self._turns = Turns(self._group, journal.flush) if self._alone else None
 
     def close(self) -> None:
         """Let go of the store; nothing is lost."""
@@ -55,10 +58,11 @@ class Written(Folded):
             return found
         with postponed(lambda: None):  # compiled code that is being loaded would lose it
             outcome = self._group([work])[0]
+            self._journal.flush()
         return outcome.get()  # type: ignore[no-any-return]
 
     def _group(self, works: list[Callable[[], Any]]) -> list[Outcome]:
-        """Several requests, durable together."""
+        """Several requests in one transaction."""
         with self._lock:
             if self._busy:
                 raise InvalidData("the campaign was called from inside a design; it must not be")

@@ -4,7 +4,8 @@ A type takes part by `@portable("name")`; its fields travel by name, and those a
 a field that is added later, with a default, changes neither a file nor a fingerprint; those that the
 constructor does not take are derived, and stay too. Numbers come back bit
 by bit. Arrays are written to be read (`pack(value)`: flat, without their zeros where most are zero) or to be
-small (`pack(value, small=True)`), those of a `few` entries as they are: that takes less time.
+small (`pack(value, small=True)`), those of a `few` entries as they are, of one axis under the name of their
+kind: that takes less time.
 """
 
 from __future__ import annotations
@@ -47,9 +48,10 @@ def portable(name: str) -> Callable[[type[T]], type[T]]:
 
 def pack(value: Any, *, small: bool = False, few: int = 0) -> Any:  # noqa: PLR0911  (one for each kind)
     """Plain data."""
-    if type(value) in PLAIN:
+    kind = type(value)
+    if kind in PLAIN:
         return value
-    if type(value) in NAMES:
+    if kind in NAMES:
         return _pack_fields(value, small, few)
     if isinstance(value, np.ndarray):
         if value.dtype.kind == "O":  # labels
@@ -105,21 +107,25 @@ def _pack_fields(value: Any, small: bool, few: int) -> dict[str, Any]:
         shown = getattr(value, "__name__", type(value).__name__)
         raise InvalidData(f"{shown} cannot be written: a {type(value).__name__} is no plain data")
     plain: dict[str, Any] = {TAG: name}
-    for field, default in _written(cast(Any, type(value))):
+    for field, default, usual in _written(cast(Any, type(value))):
         item = getattr(value, field)
-        if type(item) is not type(default) or isinstance(item, np.ndarray) or item != default:
-            plain[field] = item if type(item) in PLAIN else pack(item, small=small, few=few)
+        if item is default:
+            continue
+        kind = type(item)
+        if kind is not usual or kind is np.ndarray or item != default:
+            plain[field] = item if kind in PLAIN else pack(item, small=small, few=few)
     return plain
 
 
 @cache
-def _written(cls: type) -> tuple[tuple[str, Any], ...]:
-    """The fields that travel, and what they need not say."""
-    return tuple(
+def _written(cls: type) -> tuple[tuple[str, Any, type], ...]:
+    """The fields that travel, what they need not say, and of which type that is."""
+    usual = (
         (name, field.default if field.default_factory is dataclasses.MISSING else field.default_factory())
         for name, field in _fields(cls).items()
         if field.init
     )
+    return tuple((name, default, type(default)) for name, default in usual)
 
 
 @cache
@@ -156,8 +162,9 @@ def _pack_array(value: Any) -> dict[str, Any]:
 
 def _pack_small(value: Any, few: int) -> dict[str, Any]:
     if few and value.size <= few:
-        flat = value if value.ndim == 1 else value.ravel()
-        return {TAG: "array", "kind": _kind(value), "shape": list(value.shape), "is": _numbers(flat)}
+        if value.ndim == 1:
+            return {TAG: _kind(value), "is": _numbers(value)}
+        return {TAG: "array", "kind": _kind(value), "shape": list(value.shape), "is": _numbers(value.ravel())}
     data = np.ascontiguousarray(value).astype(f"<{_kind(value)}", copy=False).tobytes()
     text = base64.b64encode(zlib.compress(data, 1)).decode()
     return {TAG: "array", "kind": _kind(value), "shape": list(value.shape), "zip": text}
@@ -238,4 +245,5 @@ _READERS: dict[Any, Callable[[dict[str, Any]], Any]] = {
     "dict": lambda plain: {_key(key): unpack(item) for key, item in plain["of"]},
     "array": _read_array,
     "sparse": _read_sparse,
+    **{kind: lambda plain: _entries(plain["is"], DTYPES[plain[TAG]]) for kind in DTYPES},
 }
