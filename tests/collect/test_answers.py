@@ -187,7 +187,8 @@ def test_what_is_out_of_reach_ends_with_the_last_episode_and_says_so():
     assert campaign.ended.startswith("all 30 episodes have been asked for, and the half-width is ")
     assert campaign.ended.endswith(", not 0.0001: extend it")
     campaign.extend(5)
-    assert (campaign.done, campaign.ended) == (False, "")
+    assert (campaign.done, campaign.ended, campaign.episodes) == (False, "", 35)
+    assert "30 told of 35 episodes" in repr(campaign)
     assert run_until(campaign, player) == 35
 
 

@@ -21,7 +21,7 @@ from saver import (
 )  # fmt: skip
 from saver.collect.foresight import Foresight
 from saver.collect.learning import HOPE, TRUSTED, hoped, shrunk
-from saver.errors import InvalidProblem
+from saver.errors import InvalidData, InvalidProblem
 
 CONTEXTS = scenarios.contexts(contexts=3)
 GRID = scenarios.unknown_gridworld(size=2, horizon=3)
@@ -156,8 +156,17 @@ def test_intervals_for_all_looks_are_those_in_the_limit_and_fair_ones_are_refuse
     campaign = Campaign(CONTEXTS.problem, "saver-opt", 60)
     play(campaign, CONTEXTS.world, 60)
     assert campaign.estimate(anytime=True).holds == "at all times, in the limit"
-    with pytest.raises(InvalidProblem, match="fair"):
+    with pytest.raises(InvalidProblem, match="a fair estimate is kept only where transitions are known"):
         campaign.estimate(fair=True)
+
+
+@pytest.mark.parametrize("wrong", [1.0, True, np.nan, [1], -2, 9, "nowhere"])
+def test_a_final_state_that_is_none_is_bad_data_and_changes_nothing(wrong):
+    campaign = Campaign(CONTEXTS.problem, "on-policy", 10, seed=1)
+    trial = campaign.ask()
+    with pytest.raises(InvalidData, match="final_state is "):
+        campaign.tell(trial, [0], [trial.act(0, 0)], [0.0], [0.5], final_state=wrong)
+    campaign.tell(trial, [0], [trial.act(0, 0)], [0.0], [0.5], final_state=END)
 
 
 def test_an_oracle_is_given_the_model_and_it_must_fit():

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import saver
 from saver.cli.commands import app
-from saver.errors import SaverError, StoreFailed
+from saver.errors import InvalidProblem, SaverError, StoreFailed
 
 
 @pytest.fixture
@@ -43,6 +43,8 @@ def test_list_and_show_say_how_campaigns_stand(store, tmp_path):
         assert facts["certified budget, constraint"] == campaign.budget.certified
     assert (tmp_path / "shop.png").read_bytes()[:4] == b"\x89PNG"
     assert "certified budget" in said("show", store, "shop")
+    with pytest.raises(InvalidProblem, match=r"--plot is .*shop\.gif; its name must end in"):
+        said("show", store, "--plot", tmp_path / "shop.gif")
 
 
 def test_events_are_what_is_stored(store):

@@ -128,9 +128,11 @@ def test_refuses_the_history_of_another_problem():
     for change in (
         {"baseline": BASELINE[::-1]},
         {"mdp": Unknown(2, 2, 3, discount=0.5)},
+        {"mdp": replace(PROBLEM.mdp, start=1)},  # other episodes than those that were logged
+        {"mdp": replace(PROBLEM.mdp, state_names=("home", "list"))},
         {"guardrails": [cheaper]},
     ):
-        with pytest.raises(InvalidData, match="another baseline, horizon, discount or promise"):
+        with pytest.raises(InvalidData, match=r"another model \(its start, steps, discount or names\), base"):
             replace(carried, **change)
     with pytest.raises(InvalidData, match="history is 7; it must hold episodes"):
         History.of(PROBLEM, 7)

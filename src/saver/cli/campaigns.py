@@ -50,7 +50,7 @@ def shown(
 ) -> None:
     """Say how a campaign stands: what was told, what is certified, what is known of the target."""
     if plot is not None:
-        check_picture(plot)
+        check_picture(plot, "--plot")
     with _opened(url, name) as campaign:
         facts = {"name": campaign.name, **_counted(campaign), **_answers(campaign)}
         if plot is not None:

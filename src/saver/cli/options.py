@@ -80,13 +80,13 @@ def scenario_options(alpha: float | None, delta: float | None, more: list[str] |
     return options
 
 
-def check_picture(picture: Path) -> None:
+def check_picture(picture: Path, option: str = "--picture") -> None:
     """Refuse a picture that cannot be written, before anything is computed."""
     if picture.suffix.lower() not in PICTURES:
-        raise InvalidProblem(f"--picture is {picture}; its name must end in {', '.join(PICTURES)}")
+        raise InvalidProblem(f"{option} is {picture}; its name must end in {', '.join(PICTURES)}")
     if picture.is_dir():
-        raise InvalidProblem(f"--picture is {picture}, which is a folder; give the name of a file")
+        raise InvalidProblem(f"{option} is {picture}, which is a folder; give the name of a file")
     if not picture.parent.is_dir():
         raise InvalidProblem(
-            f"--picture is {picture}, but there is no folder {picture.parent}; make it, or give another place"
+            f"{option} is {picture}, but there is no folder {picture.parent}; make it, or give another place"
         )

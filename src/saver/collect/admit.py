@@ -102,8 +102,9 @@ def find(state: State, trial: Trial | int, lost: str = "abandoned; what came of 
 
 
 def seen(setup: Setup, complete: bool, final_state: int | str | None, first: Any, *columns: Any) -> Episode:
-    """An `Episode`, or its four sequences, as an episode that the problem allows."""
+    """An `Episode`, with nothing or None beside it, or its four sequences, as the problem allows them."""
     checks.flag("complete", complete)
+    columns = () if all(column is None for column in columns) else columns
     if isinstance(first, Episode) and (columns or final_state is not None):
         raise InvalidData("an episode was told with more beside it; tell the episode, or its four sequences")
     episode = first

@@ -80,6 +80,11 @@ def estimate_of(
 
 def _fair(setup: Setup, state: State, asked: Wanted, level: float, anytime: bool) -> Estimate:
     kind = setup.collector.estimate
+    if not setup.problem.mdp.known:
+        raise InvalidProblem(
+            "a fair estimate is kept only where transitions are known, and the model is a saver.Unknown; "
+            "leave out fair=True"
+        )
     if asked.name is None or asked.name not in setup.anytime or anytime or kind != "certainty":
         raise InvalidProblem(
             "a fair estimate is kept of what the problem asks, where it promises something about rewards, "

@@ -184,9 +184,8 @@ class Campaign:
         `final_state` is where the last action led, `saver.END` if it ended the episode; where transitions are
         unknown, tell it at the horizon always or never. An impossible episode is refused and changes nothing.
         """
-        columns = (actions, rewards, constraints)
-        given = () if all(column is None for column in columns) else columns
-        self._take(admit.told(self._setup, self._state, trial, complete, final_state, states, *given))
+        said = complete, final_state, states, actions, rewards, constraints
+        self._take(admit.told(self._setup, self._state, trial, *said))
 
     @alone
     def abandon(self, trial: Trial | int, ran: bool | None = None) -> None:
@@ -211,9 +210,10 @@ class Campaign:
         return self._setup.collector
 
     @property
+    @reading
     def episodes(self) -> int:
-        """How many trials were planned; `extend` adds to them."""
-        return self._setup.episodes
+        """How many trials may be asked for in all: as planned, and what `extend` has added."""
+        return self._setup.episodes + self._state.more
 
     @property
     def until(self) -> Precise | None:
@@ -282,13 +282,13 @@ class Campaign:
     @reading
     def done(self) -> bool:
         """Whether no more trials can be asked for: all were, or the answer is as precise as was wanted."""
-        return self._answered or self._state.left(self.episodes) <= 0
+        return self._answered or self._state.left(self._setup.episodes) <= 0
 
     @property
     @reading
     def ended(self) -> str:
         """Why no more trials can be asked for; empty while they can."""
-        until, asked = self._setup.until, self.episodes + self._state.more
+        until, asked = self._setup.until, self.episodes
         if self._answered:
             return f"after {self._state.spent:,} of {asked:,} episodes the answer has {until}"
         if not self.done:

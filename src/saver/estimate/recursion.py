@@ -79,7 +79,7 @@ def recursion(
     x = np.zeros((mdp.horizon, *shape))
     asked = followed(mdp, checks.policy(mdp, policy, "target"), mdp.discount, x)
     seen = (rewards.counts > 0) & ((outcomes.reshape(shape) > 0) | (x[:-1].sum(axis=0) == 0))
-    onward = np.tensordot(mdp.discount ** np.arange(mdp.horizon - 1), x[:-1], 1)
+    onward = np.tensordot(mdp.factors[:-1], x[:-1], 1)
     lost, pi, share = (asked != 0) & ~seen, by_step(mdp, policy), 1.0
     if lost.any():
         share = float(mdp.start @ backward(mdp, pi, seen.astype(float), P)[0]) / float(asked.sum())

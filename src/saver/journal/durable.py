@@ -77,10 +77,8 @@ class DurableCampaign(Written):
         "told": it counts. "again": the same was told already. "late": the trial was given up before; what
         was told is kept, and changes nothing. Something else about a trial that was told is refused.
         """
-        columns = (actions, rewards, constraints)
-        given = () if all(column is None for column in columns) else columns
-        heard = Heard(trial, (complete, final_state, states, *given), _key(key))
-        return self._request(functools.partial(self._tell_all, [heard]))[0]
+        said = complete, final_state, states, actions, rewards, constraints
+        return self._request(functools.partial(self._tell_all, [Heard(trial, said, _key(key))]))[0]
 
     def tell_all(self, told: Iterable[Sequence[Any]]) -> list[str]:
         """What happened in several trials, durable together: sooner than one by one.
@@ -147,7 +145,7 @@ class DurableCampaign(Written):
         if self._answered:
             raise CampaignEnded(f"{self.ended}; nothing more needs to be asked for")
         admit.may_ask(self._setup, self._state)
-        n, asked = min(n, self._state.left(self.episodes)), n
+        n, asked = min(n, self._state.left(self._setup.episodes)), n
         if len(self._state.out) + n > self.max_out:
             raise TooManyOut(
                 f"{len(self._state.out)} trials are out, and {n} more are asked for; max_out is "

@@ -114,18 +114,20 @@ def between(name: str, value: Any, low: float, high: float, *, closed: tuple[boo
     return result
 
 
-def whole(name: str, value: Any, low: int, high: int = 10**9) -> int:
+def whole(
+    name: str, value: Any, low: int, high: int = 10**9, error: type[SaverError] = InvalidProblem
+) -> int:
     """One integer from `low` to `high`."""
     try:
         result = operator.index(value)
     except TypeError:
-        raise InvalidProblem(f"{name} is {value!r}; it must be a whole number") from None
+        raise error(f"{name} is {value!r}; it must be a whole number") from None
     if isinstance(value, bool | np.bool_):
-        raise InvalidProblem(f"{name} is {value!r}; it must be a whole number")
+        raise error(f"{name} is {value!r}; it must be a whole number")
     if result < low:
-        raise InvalidProblem(f"{name} is {result}; it must be at least {low}")
+        raise error(f"{name} is {result}; it must be at least {low}")
     if result > high:
-        raise InvalidProblem(f"{name} is {result}; it must be at most {high}")
+        raise error(f"{name} is {result}; it must be at most {high}")
     return result
 
 

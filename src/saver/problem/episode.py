@@ -55,7 +55,8 @@ class Episode(checks.Frozen):
         for name, column in columns.items():
             object.__setattr__(self, name, _as_long(name, column, states))
         if self.final_state is not None and not isinstance(self.final_state, str):
-            object.__setattr__(self, "final_state", checks.whole("final_state", self.final_state, END))
+            last = checks.whole("final_state", self.final_state, END, error=InvalidData)
+            object.__setattr__(self, "final_state", last)
 
     def guarded(self, constraints: Any) -> Episode:
         """The same with these constraints, which were checked."""

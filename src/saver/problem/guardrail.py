@@ -204,7 +204,7 @@ def rails_of(guardrails: tuple[Guardrail, ...], mdp: Any, baseline: Floats, delt
     if mdp.known:
         shortest = longest = float(bellman.weights(mdp, baseline).sum())
     else:
-        shortest, longest = 1.0, float(np.sum(mdp.discount ** np.arange(mdp.horizon)))
+        shortest, longest = 1.0, float(np.sum(mdp.factors))
     return tuple(
         _rail(guard, (shortest, longest), delta * (1.0 / len(names) if guard.share is None else guard.share))
         for guard in guardrails

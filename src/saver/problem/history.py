@@ -89,7 +89,7 @@ class History:
     Attributes:
         sums: rewards and moves.
         guarded: what they say of each guardrail, by name.
-        made_for: a hash of the baseline, the steps and the promises that they were logged under.
+        made_for: a hash of the model, the baseline and the promises that they were logged under.
     """
 
     sums: Sums
@@ -111,7 +111,7 @@ class History:
             raise InvalidData(f"history is {episodes!r}; it must hold episodes, each a saver.Episode")
         mdp, rails = problem.mdp, problem.rails
         shape = (mdp.states, mdp.actions)
-        longest = float(np.sum(mdp.discount ** np.arange(mdp.horizon)))
+        longest = float(np.sum(mdp.factors))
         empty = {rail.name: Logged(Moments.empty(shape), np.zeros(shape)) for rail in rails}
         found = cls(Sums.empty(mdp), empty, made_for(problem))
         table = by_step(mdp, problem.baseline)
@@ -197,10 +197,9 @@ def _checked(problem: Any, table: Any, item: Any) -> Episode:
 
 
 def made_for(problem: Any) -> str:
-    """A hash of what logged episodes depend on."""
-    mdp, rails = problem.mdp, problem.rails
-    guarded = [item for rail in rails for item in (rail.name, rail.sign, rail.promise)]
-    return fingerprint(problem.baseline, mdp.horizon, mdp.discount, mdp.known, *guarded)
+    """A hash of what logged episodes depend on: the model, what was played, and what is promised."""
+    guarded = [item for rail in problem.rails for item in (rail.name, rail.sign, rail.promise)]
+    return fingerprint(problem.mdp, problem.baseline, *guarded)
 
 
 def fits(problem: Any, history: Any) -> None:
@@ -221,8 +220,9 @@ def fits(problem: Any, history: Any) -> None:
         )
     if history.made_for != made_for(problem):
         raise InvalidData(
-            "history was logged under another baseline, horizon, discount or promise than the problem has; "
-            "make it anew by saver.History.of(problem, episodes), or leave it out: history=None"
+            "history was logged under another model (its start, steps, discount or names), baseline or "
+            "promise than the problem has; make it anew by saver.History.of(problem, episodes), or leave it "
+            "out: history=None"
         )
     for rail in problem.rails:
         count = history.guarded[rail.name].count

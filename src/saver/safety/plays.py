@@ -147,7 +147,7 @@ class Blind(Stage):
     def evaluate(self, policy: Policy) -> Play:
         """What is known of a policy without its model: it may last from one step to all."""
         b, none = policy.by_node(), np.zeros((self.mdp.states, self.mdp.actions))
-        gammas = self.mdp.discount ** np.arange(self.mdp.horizon)
+        gammas = self.mdp.factors
         return Play(b, b, none, none, float(np.sum(gammas**2)), float(np.sum(gammas)), False)
 
     @property
