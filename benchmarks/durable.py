@@ -210,8 +210,9 @@ def rates(folder: Path, longer: float = 0.0) -> list[list[Any]]:
     ]
     with slower(longer) if longer else contextlib.nullcontext():
         for way, measured in ways.items():
-            before, (rate, least), after = in_memory(), measured(), in_memory()
-            rows.append([way, rate, rate / commits, 2.0 * rate / (before + after), least])
+            (rate, least), after = measured(), in_memory()
+            rows.append([way, rate, rate / commits, 2.0 * rate / (memory + after), least])
+            memory = after
     return rows
 
 

@@ -14,10 +14,8 @@ import numpy as np
 from saver._types import Floats
 from saver.collect.knowledge import Statistics
 from saver.problem.codec import portable
-from saver.problem.moving import earned, still, tabled
+from saver.problem.moving import earned, still
 from saver.safety.policies import Policy
-
-NOWHERE: Floats = np.zeros((0, 0))  # moves as a table that nobody made
 
 
 @portable("foresight")
@@ -56,7 +54,7 @@ class Foresight:
         mass, sums = self.room(mdp.horizon)
         choice = policy.rows if policy.chosen else np.argmax(policy.rows, axis=1)
         factors = np.asarray(mdp.discount ** np.arange(mdp.horizon), dtype=np.float64)
-        earned(*self.moves, NOWHERE, self.start, choice.astype(np.int64), policy.grid.slot, policy.by_step,
+        earned(*self.moves, self.start, choice.astype(np.int64), policy.grid.slot, policy.by_step,
                factors, self.gains, 0, mass, sums)  # fmt: skip
         found: Floats = sums[-1]
         return found
@@ -69,11 +67,3 @@ class Foresight:
     def moves(self) -> tuple[Any, Any, Any]:
         """Where pairs lead."""
         return self.indptr, self.indices, self.data
-
-    @property
-    def dense(self) -> Floats:
-        """The same as a table, [S * A, S]."""
-        pairs, S = self.gains.shape[1], len(self.start)
-        found = np.zeros((pairs, S))
-        tabled(*self.moves, found)
-        return found

@@ -16,7 +16,7 @@ from saver.estimate.spread import Declared
 from saver.problem import checks
 from saver.problem.bellman import by_step, followed, powers
 from saver.problem.moments import Moments
-from saver.problem.moving import rated, still, worth
+from saver.problem.moving import led, still, worth
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +47,7 @@ class Moves:
     @cached_property
     def outcomes(self) -> Floats:
         """How often it was seen where a pair led, [S * A]."""
-        found, rows = np.empty(len(self.ends)), self.counts
-        rated(still(rows.indptr), still(rows.data), still(self.ends), np.empty(rows.nnz), found)
+        found: Floats = led(still(self.counts.indptr), still(self.counts.data), still(self.ends))
         return found
 
     @cached_property

@@ -104,7 +104,10 @@ class Turns:
                     asked.failed = cause
             except BaseException:
                 for asked in group:
-                    asked.failed = StoreFailed("the leader was interrupted, and nothing was done; call again")
+                    asked.failed = StoreFailed(
+                        "the leader was interrupted, before or after it was done; call again, with the same "
+                        "key if there was one"
+                    )
                 raise
             finally:
                 for asked in group:

@@ -153,23 +153,25 @@ def met(indptr: Any, to: Any, counts: Any, paid: Any) -> Any:
 
 
 @jit
-def rated(indptr: Any, counts: Any, ends: Any, rates: Any, outcomes: Any) -> None:
-    """Write counts of moves, by rows, as frequencies, and how often it was seen where each pair led."""
+def led(indptr: Any, counts: Any, ends: Any) -> Any:
+    """How often it was seen where each pair led, of counts of moves, by rows, and of ends."""
+    outcomes = np.empty(len(ends))
     for p in range(len(ends)):
         total = 0.0
         for e in range(indptr[p], indptr[p + 1]):
             total += counts[e]
         outcomes[p] = total + ends[p]
-        for e in range(indptr[p], indptr[p + 1]):
-            rates[e] = counts[e] / max(outcomes[p], 1.0)
+    return outcomes
 
 
 @jit
-def tabled(indptr: Any, indices: Any, data: Any, table: Any) -> None:
-    """Add moves by rows to a table, [S * A, S]."""
-    for p in range(len(table)):
+def rated(indptr: Any, counts: Any, ends: Any) -> Any:
+    """Counts of moves, by rows, as frequencies."""
+    rates, outcomes = np.empty(len(counts)), led(indptr, counts, ends)
+    for p in range(len(ends)):
         for e in range(indptr[p], indptr[p + 1]):
-            table[p, indices[e]] += data[e]
+            rates[e] = counts[e] / max(outcomes[p], 1.0)
+    return rates
 
 
 @jit
@@ -192,16 +194,15 @@ def worth(indptr: Any, indices: Any, data: Any, policy: Any, gain: Any, discount
 
 
 @jit
-def earned(  # noqa: PLR0912  (moves as a table, or by rows)
-    indptr: Any, indices: Any, data: Any, dense: Any, start: Any, choice: Any, slot: Any, by_node: bool,
-    factors: Any, gains: Any, since: int, mass: Any, sums: Any,
+def earned(
+    indptr: Any, indices: Any, data: Any, start: Any, choice: Any, slot: Any, by_node: bool, factors: Any,
+    gains: Any, since: int, mass: Any, sums: Any,
 ) -> None:  # fmt: skip
     """Write to sums, [L + 1, m], what a policy of one action a row earns of gains, [m, S * A], step by step.
 
-    Rows are the nodes slot[t, s], or the states; `dense` are the moves as a table [S * A, S], or it is empty.
-    mass, [L + 1, S], is where the policy goes. Of one that was followed before, and differs from step `since`
-    on, what was written up to there stands. Indices without a sign: compiled code then counts from the front
-    only.
+    Rows are the nodes slot[t, s], or the states; mass, [L + 1, S], is where the policy goes. Of one that was
+    followed before, and differs from step `since` on, what was written up to there stands. Indices without a
+    sign: compiled code then counts from the front only.
     """
     S, m, L = len(start), len(gains), len(factors)
     A = np.uint64(gains.shape[1] // S)
@@ -223,12 +224,8 @@ def earned(  # noqa: PLR0912  (moves as a table, or by rows)
                     sums[then, i] += factors[now] * here * gains[np.uint64(i), p]
                 if t + 1 == L:
                     continue
-                if len(dense) > 0:
-                    for q in range(S):
-                        mass[then, np.uint64(q)] += dense[p, np.uint64(q)] * here
-                else:
-                    for e in range(np.uint64(indptr[p]), np.uint64(indptr[p + np.uint64(1)])):
-                        mass[then, np.uint64(indices[e])] += data[e] * here
+                for e in range(np.uint64(indptr[p]), np.uint64(indptr[p + np.uint64(1)])):
+                    mass[then, np.uint64(indices[e])] += data[e] * here
         if not alive:
             mass[t + 1 :], sums[t + 1 :] = 0.0, sums[t]
             return

@@ -110,8 +110,7 @@ class Unknown(Model):
 
     def believed(self, moves: Any, ends: Floats, starts: Floats) -> Believed:
         """The model of what was seen: counts of moves [S * A, S], of ends [S * A], of starts [S]."""
-        rates = np.empty(len(moves.data))
-        rated(still(moves.indptr), still(moves.data), still(ends), rates, np.empty(len(ends)))
+        rates = rated(still(moves.indptr), still(moves.data), still(ends))
         rows = copy(moves)  # without scipy's checks: a model is made for every plan
         rows.data, rows.indices, rows.indptr = rates, moves.indices.copy(), moves.indptr.copy()
         start, total = self.start, float(np.sum(starts))

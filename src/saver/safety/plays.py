@@ -11,7 +11,8 @@ import numpy as np
 
 from saver._jit import jit
 from saver._types import Floats
-from saver.design.flows import Nodes, forward
+from saver.design.flows import Nodes, followed
+from saver.problem.moving import still
 from saver.safety.policies import Grid, Policy
 
 REMEMBERED = 64  # plays
@@ -90,9 +91,7 @@ class Stage:
         """`play` without remembering: threads that share a stage may call it."""
         b = policy.by_node()
         nothing = np.zeros((self.mdp.states, self.mdp.actions))
-        mass = np.zeros(len(b))
-        forward(self.nodes, b, nothing, mass, np.zeros(nothing.shape))
-        flow = mass[:, None] * b
+        flow, mass, _, _ = followed(self.nodes, still(b), still(nothing))
         visits = self.grid.by_state(flow)
         D = visits if self.mdp.discount == 1.0 else self.grid.by_state(self._factors[:, None] * flow)
         gammas = self.mdp.discount ** np.flatnonzero(np.bincount(self.nodes.step, mass) > 0)

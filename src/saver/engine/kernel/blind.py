@@ -11,7 +11,7 @@ import numpy as np
 
 from saver._jit import inlined, inner, loop
 from saver._types import Bools, Floats, Ints
-from saver.collect.foresight import NOWHERE, Foresight
+from saver.collect.foresight import Foresight
 from saver.design.flows import Nodes
 from saver.engine.kernel.candidates import affordable
 from saver.engine.kernel.entering import count_truth
@@ -41,7 +41,6 @@ from saver.engine.kernel.sampling import act, choose, draw, take
 from saver.engine.kernel.streams import uniform
 from saver.problem.moving import earned
 
-SMALL = 32  # states
 DRAWN = 4  # a further column of `flags`: what is promised of a trial is decided by its draws, in truth
 
 
@@ -96,7 +95,6 @@ class Followed(NamedTuple):
     indptr: Ints
     indices: Ints
     data: Floats
-    dense: Floats  # the moves as a table, [S * A, S], of models that are small: it is followed sooner
     start: Floats
     gains: Floats
     mass: Floats  # [L + 1, S]
@@ -105,8 +103,7 @@ class Followed(NamedTuple):
     @classmethod
     def of(cls, model: Foresight, steps: int) -> Followed:
         """What a plan believed, or the truth."""
-        table = model.dense if 0 < len(model.start) <= SMALL else NOWHERE
-        return cls(*model.moves, table, model.start, model.gains, *model.room(steps))
+        return cls(*model.moves, model.start, model.gains, *model.room(steps))
 
 
 class Blind(NamedTuple):
@@ -283,8 +280,8 @@ def foresee(land: Any, run: Any, by_node: bool, since: int, g: Any) -> None:
 def goes(land: Any, to: Any, choice: Any, by_node: bool, since: int) -> None:
     """Follow the tracked policy from a step on."""
     earned(
-        to.indptr, to.indices, to.data, to.dense, to.start, choice, land.slot, by_node, land.factor, to.gains,
-        since, to.mass, to.sums,
+        to.indptr, to.indices, to.data, to.start, choice, land.slot, by_node, land.factor, to.gains, since,
+        to.mass, to.sums,
     )  # fmt: skip
 
 
