@@ -1,8 +1,7 @@
 """Campaigns whose transitions are unknown: seconds of one, compiled on one core, and in the reference.
 
 Seconds of processor time, medians of three, one of each in turn; compiled is the mean over RUNS campaigns.
-`planning` is the share of the compiled time that goes into plans, which are made in Python by both engines
-alike: where it is large, the ratio `x` is bounded by it. The answer is asked for at the end alone.
+`planning` is the share of the compiled time that goes into plans. The answer is asked for at the end alone.
 """
 
 from __future__ import annotations

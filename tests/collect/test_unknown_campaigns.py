@@ -210,11 +210,11 @@ def test_diagnosis_of_logs_is_that_of_their_world():
 def test_diagnosis_of_a_simulated_world_counts_learning_its_moves():
     """The exact safe limit is the optimum with Var[c r + u], by another path to the same program."""
     from saver.design import Planner
-    from saver.estimate.pricing import prices
+    from saver.estimate.pricing import Answers, prices
 
     mdp, problem = GRID.world.mdp, GRID.problem
     reward = GRID.world.reward
-    found = prices(mdp, [[(1.0, problem.target)]], reward.mean, reward.variance)
+    found = prices(mdp, Answers.of([problem.target]), reward.mean, reward.variance)
     weight = np.where(found.rewards > 0.0, found.rewards + found.moves, 0.0)
     best = Planner(mdp).solve(weight, GRID.means, problem.required, anchor=problem.baseline)
     told = diagnose(GRID, 1000)

@@ -28,7 +28,7 @@ from saver.errors import InvalidData, InvalidProblem
 from saver.estimate import Log
 from saver.estimate.asymptotic import stretched
 from saver.estimate.log import estimate, seen_moves
-from saver.estimate.pricing import prices
+from saver.estimate.pricing import Answers, prices
 from saver.estimate.recursion import Moves
 
 ONE = np.ones((2, 1))
@@ -109,11 +109,11 @@ def test_prices_are_the_formula(seed):
     states = len(truth.start)
     moves = truth.P[:, :, :-1].reshape(-1, states)
     believed = truth.mdp.believed(sparse.csr_array(moves), truth.P[:, :, -1].ravel(), truth.start)
-    policies = ((1.0, truth.target), (-1.0, truth.behaviour))
     visits = np.array([x.sum(axis=0) for x in _visits(truth)])
-    for answer, signs in ((policies[:1], (1.0, 0.0)), (policies, (1.0, -1.0))):
+    for against, signs in ((None, (1.0, 0.0)), (truth.behaviour, (1.0, -1.0))):
+        asked = Answers.of([truth.target], against)
         for told, known in zip((True, False), visits, strict=True):
-            found = prices(believed, [answer], truth.mean[:, :, 0], truth.scale**2)
+            found = prices(believed, asked, truth.mean[:, :, 0], truth.scale**2)
             terms = formula(truth, told, signs)
             assert np.sum(found.rewards / visits[0]) == pytest.approx(terms.rewards)
             assert np.sum(found.moves / known) == pytest.approx(terms.moves)
@@ -133,8 +133,7 @@ def test_prices_of_rewards_that_depend_on_moves_are_the_formula(seed):
     centre = np.sum(P * mean, axis=1)
     variance = truth.scale**2 + np.sum(P * (mean - centre[:, None]) ** 2, axis=1).reshape(states, actions)
     believed = truth.mdp.believed(counts, moves.ends, moves.starts)
-    answer = [(1.0, truth.target)]
-    found = prices(believed, [answer], centre.reshape(states, actions), variance, moves)
+    found = prices(believed, Answers.of([truth.target]), centre.reshape(states, actions), variance, moves)
     terms = formula(truth, True)
     assert np.sum(found.rewards / _visits(truth)[0].sum(axis=0)) == pytest.approx(
         terms.rewards + terms.together

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from saver._jit import jit
 from saver._types import Floats
 from saver.collect.knowledge import Statistics
 from saver.problem.codec import portable
@@ -39,10 +40,8 @@ class Foresight:
     def of(cls, statistics: Statistics, means: Floats) -> Foresight:
         """Constraint means are [m, S, A]; of a pair never seen the average of the others is believed."""
         rows, counts = statistics.model.transitions, statistics.counts
-        usual = (counts * means).sum(axis=(1, 2)) / max(counts.sum(), 1)
-        gains = np.where(counts > 0, means, usual[:, None, None])
         indptr, indices = rows.indptr.astype(np.int64), rows.indices.astype(np.int64)
-        return cls(indptr, indices, rows.data, statistics.model.start, gains.reshape(len(means), -1))
+        return cls(indptr, indices, rows.data, statistics.model.start, gained(still(means), still(counts)))
 
     def __post_init__(self) -> None:
         for name in ("indptr", "indices", "data", "start", "gains"):
@@ -67,3 +66,20 @@ class Foresight:
     def moves(self) -> tuple[Any, Any, Any]:
         """Where pairs lead."""
         return self.indptr, self.indices, self.data
+
+
+@jit
+def gained(means: Any, counts: Any) -> Any:
+    """What pairs earn, [m, S * A]: where one was never seen the average of all that was."""
+    m, S, A = means.shape
+    found = np.empty((m, S * A))
+    for i in range(m):
+        total, n = 0.0, 0.0
+        for s in range(S):
+            for a in range(A):
+                total += counts[s, a] * means[i, s, a]
+                n += counts[s, a]
+        for s in range(S):
+            for a in range(A):
+                found[i, s * A + a] = means[i, s, a] if counts[s, a] > 0 else total / max(n, 1.0)
+    return found

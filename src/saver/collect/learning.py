@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from saver._jit import jit
 from saver._types import Floats, Ints
 from saver.collect.collectors import Collector
 from saver.collect.foresight import Foresight
@@ -13,7 +14,7 @@ from saver.collect.knowledge import Statistics
 from saver.collect.planning import UNNEEDED, Designed, needed_pairs, safe_plan
 from saver.design import Planner
 from saver.errors import InvalidProblem
-from saver.estimate.pricing import Answer, Prices, prices
+from saver.estimate.pricing import Answers, Prices, prices
 from saver.problem import checks
 from saver.problem.bellman import by_step, visits, weights
 from saver.problem.question import question
@@ -45,6 +46,7 @@ class Learner:
             )
         self.unseen = np.mean([by_step(problem.mdp, one) for one in problem.targets.values()], axis=0)
         self.needed: Ints = np.full((problem.mdp.states, problem.mdp.actions), UNNEEDED)
+        self.answers = answers(problem)
         self._last: Planner | None = None
 
     @property
@@ -84,7 +86,7 @@ class Learner:
         usual = asked.size if plain else visits(model, asked.reference)
         mean = np.where(counts > 0, statistics.mean, average(statistics.mean, counts, asked.size))
         oracle = "model" in self.collector.knows
-        found = prices(model, answers(problem), mean, variance, None if oracle else moves)
+        found = prices(model, self.answers, mean, variance, None if oracle else moves)
         if not oracle:
             by_reward, by_move = (shrunk(price, usual, counts) for price in found[:2])
             found = Prices(by_reward, by_move, found.start)
@@ -119,17 +121,22 @@ class Learner:
         return np.where(to_come >= 1.0, UNNEEDED, needed_pairs(size, self.episodes))
 
 
-def answers(problem: Problem) -> list[Answer]:
+def answers(problem: Problem) -> Answers:
     """What is asked, as policies with their signs."""
-    less = [] if problem.against is None else [(-1.0, problem.baseline)]
-    return [[(1.0, policy), *less] for policy in problem.targets.values()]
+    against = None if problem.against is None else problem.baseline
+    return Answers.of(list(problem.targets.values()), against)
 
 
-def average(mean: Floats, counts: Ints, size: Floats) -> float:
+@jit
+def average(mean: Any, counts: Any, size: Any) -> Any:
     """The average reward of the seen, by weight: what stands for a pair never seen."""
-    weight = size * (counts > 0)
-    total = float(weight.sum())
-    return float(np.sum(weight * mean)) / total if total > 0.0 else 0.0
+    total, earned = 0.0, 0.0
+    for s in range(size.shape[0]):
+        for a in range(size.shape[1]):
+            if counts[s, a] > 0:
+                total += size[s, a]
+                earned += size[s, a] * mean[s, a]
+    return earned / total if total > 0.0 else 0.0
 
 
 def hoped(problem: Problem, means: Floats, counts: Ints) -> Floats:
@@ -138,24 +145,39 @@ def hoped(problem: Problem, means: Floats, counts: Ints) -> Floats:
     No certificate rests on them, and the gate asks each trial. As bad as can be, which is what is said of
     pairs never seen, would keep the design where the baseline is; means of a few samples chase luck.
     """
-    found = []
-    for rail, mean in zip(problem.rails, means, strict=True):
-        floor, ceiling = rail.promise.floor, rail.promise.ceiling
-        seen = np.where(counts > 0, mean, ceiling)
-        found.append(np.minimum(seen + (ceiling - floor) / 2 * (HOPE / (counts + HOPE)) ** 2, ceiling))
-    return np.array(found)
+    each = zip(problem.rails, means, strict=True)
+    return np.array([hope(mean, counts, rail.promise.floor, rail.promise.ceiling) for rail, mean in each])
 
 
-def shrunk(price: Floats, usual: Floats, counts: Ints) -> Floats:
+@jit
+def hope(mean: Any, counts: Any, floor: float, ceiling: float) -> Any:
+    """`hoped`, of one guardrail."""
+    found = np.empty(mean.shape)
+    for s in range(mean.shape[0]):
+        for a in range(mean.shape[1]):
+            share = HOPE / (counts[s, a] + HOPE)
+            seen = mean[s, a] if counts[s, a] > 0 else ceiling
+            found[s, a] = min(seen + (ceiling - floor) / 2.0 * (share * share), ceiling)
+    return found
+
+
+@jit
+def shrunk(price: Any, usual: Any, counts: Any) -> Any:
     """Prices of pairs seen seldom, drawn to those at which the target's own visits are the best.
 
     Visits x are the best for prices that are proportional to x^2. So each price over x^2 is averaged with the
     mean of all, which counts as TRUSTED visits: the design leaves the target as it learns why.
     """
-    asked = usual > 0.0
-    own = np.divide(price, usual**2, out=np.zeros(price.shape), where=asked)
-    total = float(np.sum(counts[asked]))
-    common = max(float(np.sum((counts * own)[asked])) / total, 0.0) if total else 1.0
-    believed = (counts * own + TRUSTED * common) / (counts + TRUSTED)
-    found: Floats = usual**2 * np.maximum(believed, SMALLEST * common)
+    own, found, total, weighed = np.zeros(price.shape), np.zeros(price.shape), 0.0, 0.0
+    for s in range(price.shape[0]):
+        for a in range(price.shape[1]):
+            if usual[s, a] > 0.0:
+                own[s, a] = price[s, a] / (usual[s, a] * usual[s, a])
+                total += counts[s, a]
+                weighed += counts[s, a] * own[s, a]
+    common = max(weighed / total, 0.0) if total > 0.0 else 1.0
+    for s in range(price.shape[0]):
+        for a in range(price.shape[1]):
+            believed = (counts[s, a] * own[s, a] + TRUSTED * common) / (counts[s, a] + TRUSTED)
+            found[s, a] = usual[s, a] * usual[s, a] * max(believed, SMALLEST * common)
     return found

@@ -211,14 +211,14 @@ def needed_pairs(c: Floats, episodes: int) -> Ints:
     w^2 <= NEGLIGIBLE sum c / K.
     """
     needed = np.empty(c.shape, dtype=np.int64)
-    _needed(still(c.ravel()), NEGLIGIBLE * float(c.sum()) / episodes, needed.ravel())
+    need(still(c.ravel()), episodes, needed.ravel())
     return needed
 
 
 @jit
-def _needed(c: Any, most: float, needed: Any) -> None:
-    """`needed_pairs`, the lightest first; together they may weigh sqrt(most)."""
-    total = 0.0
+def need(c: Any, episodes: int, needed: Any) -> None:
+    """`needed_pairs`, the lightest first."""
+    most, total = NEGLIGIBLE * np.sum(c) / episodes, 0.0
     for p in np.argsort(c, kind="mergesort"):
         total += c[p]
         half = 2 if total * total <= most else 1

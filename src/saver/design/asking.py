@@ -21,6 +21,7 @@ from saver.problem.moving import still
 
 ROOM = 1e-3  # above what is required, of its size, that an anchor must have to be used as it is
 ENOUGH = 0.5  # of the best room: where the search for an anchor ends
+ATTAINED = 1e-9  # of what is required: less than this is not missing
 FLAT = 1e-9  # the span of a constraint that does not depend on the behaviour, of its size
 
 
@@ -52,7 +53,7 @@ def pose(
     onward: ArrayLike | None = None,
 ) -> Asked:
     """The program, with a behaviour that is safe: the safest one, or one that is balanced or given."""
-    w = weighed("w", mdp, w, mdp.reachable, "set it to 0")
+    w = weighed("w", mdp, w, mdp.reachable, "set it to 0")[None]
     if onward is not None:
         w = with_moves(walk, mdp, w, onward)
     if names is not None and len(names) != len(required):
@@ -60,11 +61,10 @@ def pose(
             f"{len(names)} names are given for {len(required)} guardrails; give one for each"
         )
     known = None if anchor is None else checks.policy(mdp, anchor, "anchor")
-    flow, N, values = safe(walk, mdp, means, required, known, names)
-    rails, needed = list(means), w if w.ndim == 2 else w[0] + w[1]
-    cut = [steered(needed, mean, N) for mean in rails]
+    flow, N, values = safe(walk, mdp, means, required, known, names, len(w) > 1)
+    rails = list(means)
+    cut = [steered(w, mean, N[0]) for mean in rails]
     steer = means if all(one is mean for one, mean in zip(cut, rails, strict=True)) else np.array(cut)
-    N = N if w.ndim == 2 else walk.apart(flow, N)
     return Asked(w, means, steer, np.minimum(required, values), flow, N, values)
 
 
@@ -95,14 +95,14 @@ def learnable(w: Any, available: Any, states: Any, most: float) -> bool:
 
 
 def with_moves(walk: Walk, mdp: Mdp, w: Floats, onward: ArrayLike) -> Floats:
-    """w with the weights of moves, [2, S, A]; their sum where episodes end before the horizon, all told."""
+    """w, [1, S, A], and the weights of moves; their sum where episodes end before the horizon, all told."""
     if len(mdp.layers) < mdp.horizon:
         return w + weighed("onward", mdp, onward, mdp.reachable, "set it to 0")
     states = np.zeros(mdp.states, dtype=bool)
     states[walk.nodes.state[: walk.nodes.layer[-2]]] = True
     remedy = "set it to 0, or add it to w if the state after the last action is told"
     moves = weighed("onward", mdp, onward, states, remedy, f" before the last of {mdp.horizon} steps")
-    return np.stack([w, moves]) if moves.any() else w
+    return np.stack([w[0], moves]) if moves.any() else w
 
 
 def safe(
@@ -112,22 +112,23 @@ def safe(
     required: Floats,
     anchor: Floats | None,
     names: Sequence[str] | None,
+    apart: bool,
 ) -> tuple[Floats, Floats, Floats]:
     """The flow, the visits and the constraint values of a behaviour that meets what is required."""
     if len(means) == 1:
         b, top = walk.safest(means[0])
-        if not top >= required[0] - 1e-9 * abs(required[0]):
+        if not reaches(top, required[0]):
             raise Infeasible(
                 f"no behaviour reaches the required constraint value {required[0]:g}: the best attainable is "
                 f"{top:g}; raise alpha, or correct constraint_mean or baseline_value"
             )
-        flow, N, _ = walk.follow(b, means)
+        flow, N, _ = walk.follow(b, means, apart)
         return flow, N, np.array([top])
     known = []
     if anchor is not None:
         b = by_step(mdp, anchor)[walk.nodes.step, walk.nodes.state]
-        flow, N, values = walk.follow(b, means)
-        size = np.abs(required) + np.sum(N * np.abs(means), axis=(1, 2))
+        flow, N, values = walk.follow(b, means, apart)
+        size = np.abs(required) + np.sum(N[0] * np.abs(means), axis=(1, 2))
         if np.all(values - required > ROOM * size):
             return flow, N, values
         known = [b]
@@ -135,7 +136,13 @@ def safe(
     found = balanced(walk, means, required, scales, ENOUGH, known)
     refuse(found, required, scales, names)
     b = walk.by_row(walk.steps, found.flow, walk.even(walk.steps))
-    return walk.follow(b, means)
+    return walk.follow(b, means, apart)
+
+
+@jit
+def reaches(top: float, required: float) -> bool:
+    """Whether the best that there is meets what is required, but for rounding."""
+    return top >= required - ATTAINED * abs(required)
 
 
 def spans(walk: Walk, means: Floats, required: Floats) -> Floats:

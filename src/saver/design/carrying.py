@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from saver._types import Floats
-from saver.design import passes
 from saver.design.asking import spans
+from saver.design.mixing import at_stake
 from saver.design.plan import Asked, Warm
 from saver.design.search import HELD, SCALE, SLACK, Search
 from saver.design.unrolled import Unrolled
@@ -26,7 +26,7 @@ def carry(walk: Walk, model: Unrolled, search: Search, asked: Asked, warm: Warm 
         change = changed(warm, asked.steer, held)
         if walk.nodes.discount < 1 and change.any():
             change *= walk.fading(model, search.b)
-        prices = warm.prices_for(asked.apart).reshape(-1, *change.shape)
+        prices = warm.prices_for(asked.apart)
         prices[0] += change
         search.certificate[:] = np.maximum(prices, 0.0).ravel() / unit
         search.guards[HELD], search.numbers[SLACK] = held / unit, 1.0
@@ -38,9 +38,8 @@ def carry(walk: Walk, model: Unrolled, search: Search, asked: Asked, warm: Warm 
     else:
         span = spans(walk, asked.steer, asked.required)
     if np.any(span > 0):
-        N = walk.follow(search.b.reshape(-1, asked.w.shape[-1]), asked.steer, asked.apart)[1]
-        at_stake = passes.objective(asked.w.ravel(), N.ravel(), N.ravel(), 0.0)
-        search.guards[SCALE] = at_stake / unit / np.where(span > 0, span, np.inf)
+        stake = at_stake(walk.nodes, model.row, search.b.reshape(-1, asked.w.shape[-1]), asked)
+        search.guards[SCALE] = stake / unit / np.where(span > 0, span, np.inf)
 
 
 def changed(warm: Warm, means: Floats, held: Floats) -> Floats:

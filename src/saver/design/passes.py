@@ -166,6 +166,18 @@ def prices(w: Any, N: Any, g: Any) -> None:
 
 
 @inner
+def magnitudes(required: Any, c: Any, N: Any) -> Any:
+    """The size of the numbers whose difference each constraint is, [m]; c is [m, S * A]."""
+    sizes = np.empty(len(required))
+    for i in range(len(sizes)):
+        total = abs(required[i])
+        for p in range(c.shape[1]):
+            total += N[p] * abs(c[i, p])
+        sizes[i] = total
+    return sizes
+
+
+@inner
 def roots(w: Any, g: Any) -> Any:
     """sum sqrt(w g)."""
     total = 0.0

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from saver._jit import jit
 from saver._types import Floats
-from saver.design.single import ROUNDING
 from saver.errors import InvalidData
 
 HUGE, DETERS = 1e5, 10.0  # penalties, over the range of all means that matter
@@ -19,7 +19,7 @@ HUGE, DETERS = 1e5, 10.0  # penalties, over the range of all means that matter
 class Asked(NamedTuple):
     """One program: the objective, m guardrails, and a safe behaviour's flow, visits and values."""
 
-    w: Floats  # [S, A], or, where moves are learned apart, [2, S, A]: see `onward`
+    w: Floats  # [1, S, A], or, where moves are learned apart, [2, S, A]: see `onward`
     means: Floats  # [m, S, A]
     steer: Floats  # [m, S, A], the means to steer by
     required: Floats  # [m]
@@ -34,26 +34,7 @@ class Asked(NamedTuple):
     @property
     def apart(self) -> bool:
         """Whether visits before the last step have weights of their own."""
-        return self.w.ndim == 3
-
-    def sizes(self, N: Floats) -> list[float]:
-        """The size of the numbers whose difference each constraint is, for a behaviour with visits N."""
-        visits, pairs = N[0] if self.apart else N, zip(self.required.tolist(), self.means, strict=True)
-        return [abs(required) + float(np.sum(visits * np.abs(mean))) for required, mean in pairs]
-
-    def holds(self, earned: Floats, sizes: list[float]) -> bool:
-        """Whether a behaviour of these sizes that earns `earned` is feasible, up to rounding."""
-        each = zip(self.required.tolist(), earned.tolist(), sizes, strict=True)
-        return all(required - value <= ROUNDING * size for required, value, size in each)
-
-    def share(self, earned: Floats) -> float:
-        """The share of the safest flow that makes a flow which earns `earned` feasible."""
-        share, each = 0.0, (self.required.tolist(), self.safest_values.tolist(), earned.tolist())
-        for required, most, value in zip(*each, strict=True):
-            missing, room = required - value, most - value
-            if missing > 0:
-                share = max(share, min(1.0, missing / room) if room > 0 else 1.0)
-        return share
+        return len(self.w) > 1
 
 
 def steered(w: Floats, mean: Floats, visits: Floats) -> Floats:
@@ -61,10 +42,26 @@ def steered(w: Floats, mean: Floats, visits: Floats) -> Floats:
 
     With higher means more is feasible, so a bound for them is a bound. `visits` are those of the safest.
     """
-    needed = (w > 0) | (visits > 0)
-    low, high = mean[needed].min(), mean[needed].max()
-    huge = ~needed & (mean < low - HUGE * (high - low)) & (low < high)
-    return np.where(huge, low - DETERS * (high - low), mean) if huge.any() else mean
+    steered, cut = deterred(w, mean, visits)
+    return steered if cut else mean
+
+
+@jit
+def deterred(w: Any, mean: Any, visits: Any) -> Any:
+    """`steered`, and whether anything was cut; w is [1, S, A] or [2, S, A]."""
+    low, high, cut, found = np.inf, -np.inf, False, mean.copy()
+    needed = visits > 0.0
+    for k in range(len(w)):
+        needed |= w[k] > 0.0
+    for s in range(mean.shape[0]):
+        for a in range(mean.shape[1]):
+            if needed[s, a]:
+                low, high = min(low, mean[s, a]), max(high, mean[s, a])
+    for s in range(mean.shape[0]):
+        for a in range(mean.shape[1]):
+            if low < high and not needed[s, a] and mean[s, a] < low - HUGE * (high - low):
+                found[s, a], cut = low - DETERS * (high - low), True
+    return found, cut
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +104,7 @@ class Warm(NamedTuple):
     """All that a solve takes from an earlier one: where to start, and a certificate in real units."""
 
     behaviour: Floats  # [rows, A]
-    prices: Floats  # [S, A], or [2, S, A] where moves are learned apart
+    prices: Floats  # [1, S, A], or [2, S, A] where moves are learned apart
     mean: Floats  # [S, A], the constraint means that the prices were for; of several, the sum by multipliers
     multipliers: Floats  # [m]
 
@@ -118,14 +115,15 @@ class Warm(NamedTuple):
         the numbers of both.
         """
         count = len(self.multipliers)
-        tail = [-count, -2] if self.prices.ndim == 3 else [-count] if count > 1 else []
+        tail = [-count, -2] if len(self.prices) > 1 else [-count] if count > 1 else []
         return np.concatenate([*map(np.ravel, self), tail])
 
     def prices_for(self, apart: bool) -> Floats:
         """The prices as a program needs them whose moves are learned apart, or are not: a copy."""
-        if self.prices.ndim == 3:
-            return self.prices.copy() if apart else self.prices[0].copy()
-        return np.stack([self.prices, np.zeros(self.prices.shape)]) if apart else self.prices.copy()
+        found = np.zeros((1 + apart, *self.mean.shape))
+        halves = min(len(found), len(self.prices))
+        found[:halves] = self.prices[:halves]
+        return found
 
     @classmethod
     def of(cls, flat: ArrayLike, states: int, actions: int) -> Warm:
@@ -145,5 +143,6 @@ class Warm(NamedTuple):
         cuts = np.cumsum([rows * actions, halves * pairs, pairs]).astype(int)
         behaviour, prices, mean, multipliers = np.split(vector[:end], cuts)
         shape = (states, actions)
-        prices = prices.reshape((2, *shape) if halves == 2 else shape)
-        return cls(behaviour.reshape(-1, actions), prices, mean.reshape(shape), multipliers)
+        return cls(
+            behaviour.reshape(-1, actions), prices.reshape(halves, *shape), mean.reshape(shape), multipliers
+        )

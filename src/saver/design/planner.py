@@ -19,6 +19,7 @@ from saver.design.balance import Balance, balanced
 from saver.design.carrying import carry
 from saver.design.interior import several
 from saver.design.limits import limit_of
+from saver.design.mixing import MIX, begun, made_safe, sizes_of
 from saver.design.multipliers import LARGEST_MULTIPLIER
 from saver.design.plan import Asked, Plan, Warm
 from saver.design.search import BOUND, GOING, HELD, ITERATION, MULTIPLIER, SLACK, WORK, Program, Rules, Search
@@ -27,13 +28,12 @@ from saver.design.unrolled import Unrolled
 from saver.design.walk import Walk
 from saver.errors import InvalidProblem
 from saver.problem import checks
-from saver.problem.bellman import by_step
 from saver.problem.mdp import Mdp
+from saver.problem.moving import still
 
 TOLERANCE = 1e-6  # of a design asked for by name; replanning needs less
+ENDLESS = 10**9  # iterations: until nothing improves
 LEAST = 10  # iterations of a replan
-MIX = 1e-3  # of uniform play in a starting point
-MOST = 0.999  # of the safest behaviour in a starting point
 STALL, STALL_IN_PHASES = 20_000, 200  # iterations without progress after which no more is expected
 PAUSE, SHORT_PAUSE = 10**7, 10**6  # flow updates between two chances to interrupt, or to see the clock
 LONGEST_PAUSE = 100  # iterations, where there is a clock
@@ -92,7 +92,7 @@ class Planner:
         hint: Floats | None = None,
         tolerance: float = TOLERANCE,
         settle: float = 0.0,
-        iterations: int = 10**9,
+        iterations: int = ENDLESS,
         work: float | None = None,
         seconds: float = math.inf,
     ) -> Plan:
@@ -167,7 +167,7 @@ class Planner:
         """Whether the plan earns what is required by each guardrail, up to rounding."""
         means, needed = constraints(self.mdp, mean, required, "mean")
         _, N, earned = self.walk.follow(plan.behaviour, means)
-        sizes = np.array([float(np.sum(N * np.abs(c))) for c in means])
+        sizes = np.array([float(np.sum(N[0] * np.abs(c))) for c in means])
         return bool(np.all(earned >= needed - ROUNDING * (np.abs(needed) + sizes)))
 
     def _asked(
@@ -184,17 +184,15 @@ class Planner:
 
     def _begin(self, model: Unrolled, asked: Asked, hint: Floats | None) -> Floats:
         """The starting point, with a little of everything: `warm`, or else a hint mixed until it is safe."""
-        even = self.walk.even(model)
         if self.warm is not None and hint is None:
-            b = self.warm.behaviour
+            b, even = self.warm.behaviour, self.walk.even(model)
             if len(b) != len(even):
                 b = self.walk.by_row(model, self.walk.follow(b, asked.means)[0], even)
             return (1 - MIX) * b + MIX * even
-        policy = by_step(self.mdp, self.mdp.uniform if hint is None else hint)
-        b = (1 - MIX) * policy[self.nodes.step, self.nodes.state] + MIX * self.walk.even(self.walk.steps)
-        flow, _, earned = self.walk.follow(b, asked.steer)
-        share = min(MOST, asked.share(earned))
-        return self.walk.by_row(model, (1 - share) * flow + share * asked.safest, even)
+        policy = self.mdp.uniform if hint is None else hint
+        policy = still(policy if policy.ndim == 3 else policy[None])
+        found: Floats = begun(self.nodes, model.row, model.row_state, policy, still(self.mdp.uniform), asked)
+        return found
 
     def _nothing(self, asked: Asked, hint: Floats | None) -> Plan:
         """Nothing to learn: a safe behaviour."""
@@ -208,7 +206,7 @@ class Planner:
         """One decision: the closed form or a few Newton steps, certified by the prices of its solution."""
         allowed = self.mdp.available[self.only_state]
         b = np.zeros((1, self.mdp.actions))
-        root, means = np.sqrt(asked.w[self.only_state, allowed]), asked.means[:, self.only_state, allowed]
+        root, means = np.sqrt(asked.w[0, self.only_state, allowed]), asked.means[:, self.only_state, allowed]
         if len(means) == 1:
             b[0, allowed], multiplier = one_state(root, means[0], asked.required[0])
             multipliers = np.array([min(float(multiplier), LARGEST_MULTIPLIER)])
@@ -255,8 +253,8 @@ class Planner:
     ) -> Plan:
         """Solve by `solver`, in units in which the largest w is 1, and keep what the next solve needs."""
         b, unit = self._begin(model, asked, hint), float(asked.w.max())
-        aim = asked.required - ROUNDING * np.array(asked.sizes(asked.safest_visits))
-        c, visits = asked.steer.reshape(len(aim), -1), asked.safest_visits.ravel()
+        c, visits = asked.steer.reshape(len(asked.steer), -1), asked.safest_visits.ravel()
+        aim = asked.required - ROUNDING * sizes_of(asked, asked.safest_visits)
         program = Program(asked.w.ravel() / unit, c, asked.required, aim, visits, asked.safest_values)
         search = Search.of(model, b, program)
         carry(self.walk, model, search, asked, self.warm, unit)
@@ -290,9 +288,9 @@ class Planner:
 
     def _feasible(self, model: Unrolled, asked: Asked, found: Plan) -> Plan:
         """The plan made safe, with its limit."""
-        b, N, sizes = self.walk.made_safe(model, found.behaviour, asked)
+        b, N, sizes = made_safe(self.nodes, model.row, found.behaviour, asked)
         limit = limit_of(asked.w, N)
-        parts = zip(found.multipliers.tolist(), sizes, strict=True)
+        parts = zip(found.multipliers.tolist(), sizes.tolist(), strict=True)
         part = sum(ROUNDING * held * size for held, size in parts) / limit if limit > 0 else 0.0
         rounding = part / (1.0 - part) if part < 1.0 else math.inf
         return dataclasses.replace(found, behaviour=b, limit=limit, rounding=rounding)

@@ -23,7 +23,7 @@ import numpy as np
 from saver._jit import inner, jit
 from saver.design.columns import combine, mixture, walk_columns, weigh
 from saver.design.multipliers import multiplier_for, multipliers_for
-from saver.design.passes import backward, best, forward, objective, prices, roots
+from saver.design.passes import backward, best, forward, magnitudes, objective, prices, roots
 from saver.design.rows import tilt
 from saver.design.search import (
     BEST,
@@ -148,7 +148,7 @@ def measure_several(model: Any, search: Any, asked: Any) -> None:
 def look(model: Any, search: Any, asked: Any, tolerance: float) -> None:
     """The limit of y, kept if it is the smallest, and a better certificate if y or the average has one."""
     n, guards = search.numbers, search.guards
-    sizes = magnitudes(asked, search.N)
+    sizes = magnitudes(asked.required, asked.c, search.N)
     if n[ITERATION] == 0.0 and n[SLACK] > 0.0:
         certify(model, search, asked, search.certificate, guards[HELD].copy(), sizes)
     share, safety = 0.0, 0.0
@@ -169,18 +169,6 @@ def look(model: Any, search: Any, asked: Any, tolerance: float) -> None:
         certify(model, search, asked, search.g, guards[MULTIPLIER], sizes)
     if n[LIMIT] > n[BOUND] * (1.0 + tolerance):
         certify(model, search, asked, search.average, guards[MEAN_MULTIPLIER], sizes)
-
-
-@inner
-def magnitudes(asked: Any, N: Any) -> Any:
-    """The size of the numbers whose difference each constraint is, [m]."""
-    sizes = np.empty(len(asked.required))
-    for i in range(len(sizes)):
-        total = abs(asked.required[i])
-        for p in range(asked.c.shape[1]):
-            total += N[p] * abs(asked.c[i, p])
-        sizes[i] = total
-    return sizes
 
 
 @inner

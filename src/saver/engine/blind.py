@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from saver._types import Floats, Ints
+from saver.collect.belief import extra
 from saver.collect.decide import unplanned
 from saver.collect.foresight import Foresight
 from saver.collect.knowledge import Statistics
+from saver.collect.learning import Learner, answers
 from saver.collect.planning import next_plan
 from saver.engine.compiled import Setting, Worker, nothing
 from saver.engine.kernel import episodes as kernel
@@ -24,6 +26,7 @@ from saver.engine.kernel.blind import (
     advance_blind,
     new_blind,
 )
+from saver.engine.kernel.designing import Study, plan_learned
 from saver.engine.kernel.following import rate_all
 from saver.engine.kernel.forms import BY_NODE, FIRST, RANDOM, SAFE, SAME
 from saver.engine.kernel.laws import lay_law
@@ -34,6 +37,8 @@ from saver.engine.kernel.returns import asked_of_returns
 from saver.engine.reference import interval_of
 from saver.estimate.asymptotic import stretched
 from saver.estimate.interval import LEVEL
+from saver.problem.bellman import powers
+from saver.problem.moving import still
 from saver.problem.world import SHARED
 from saver.safety.policies import Policy
 
@@ -64,6 +69,7 @@ class BlindSetting(Setting):
             watched=is_watched(self.scenario.world.reward, land.pairs),
         )
         self.true = self._true()
+        self.study = self._study()
         self.sheets = self.plays(setup.baseline)
         self.rows = land.uniform
 
@@ -103,6 +109,32 @@ class BlindSetting(Setting):
         model, means = self.scenario.world.mdp, np.array(self.truth.means)
         to = model.flow.indptr.astype(np.int64), model.flow.indices.astype(np.int64), model.flow.data
         return Foresight(*to, model.start, means.reshape(len(means), -1))
+
+    def _study(self) -> Study | None:
+        """What a compiled plan needs; None where the `Learner` makes them all."""
+        problem, setup, collector = self.scenario.problem, self.setup, self.collector
+        usual = len(problem.targets) == len(problem.rails) == 1 and problem.against is None
+        if collector.design != "exact" or collector.knows or not usual or not self.rules.tracked:
+            return None
+        designer = setup.designer
+        assert isinstance(designer, Learner)
+        mdp, promise = problem.mdp, problem.rails[0].promise
+        return Study(
+            *answers(problem),
+            unseen=np.array(designer.unseen),
+            available=mdp.available.copy(),
+            even=still(mdp.uniform),
+            start=np.zeros(0) if mdp.start is None else mdp.start.copy(),
+            discount=mdp.discount,
+            factors=powers(mdp.discount, mdp.horizon),
+            powers=np.power(mdp.discount, np.arange(mdp.horizon, dtype=float)),
+            episodes=self.episodes,
+            extra=extra(problem, collector, self.episodes),
+            caution=float(collector.caution),
+            floor=promise.floor,
+            ceiling=promise.ceiling,
+            paced=designer.paced,
+        )
 
     def plays(self, design: Policy) -> Plays:
         """What is drawn from while this is the design."""
@@ -157,6 +189,8 @@ class BlindWorker(Worker):
         """The design for what is believed now."""
         s, run, setup = self.setting, self.run, self.setting.setup
         number, designer = int(run.now.done) + 1, setup.designer
+        if s.study is not None and self._plan_compiled(s.study):
+            return
         rewards, constraints = self._moments()
         moves = self._moves(run.starts.copy())
         statistics = Statistics.of(s.scenario.problem, setup.knowledge, number, rewards, constraints, moves)
@@ -170,6 +204,18 @@ class BlindWorker(Worker):
             self._follow(policy, needed, made.foresight)
         else:
             self.sheets = s.plays(policy)
+
+    def _plan_compiled(self, study: Study) -> bool:
+        """`_plan` in one call; False where it is not of the usual kind."""
+        s, run, hint = self.setting, self.run, study.policies[0] if self.warm is None else self.warm
+        hint = still(hint if hint.ndim == 3 else hint[None])
+        policy, needed, believed = plan_learned(study, s.scene, run, self.guards, hint)
+        if not len(policy):
+            return False
+        self.warm = policy
+        run.now.next_plan = next_plan(int(run.now.done) + 1, float(s.collector.replan))
+        self._follow(s.setup.stage.grid.policy(policy), needed, Foresight(*believed))
+        return True
 
     def _follow(self, policy: Policy, needed: Ints, belief: Foresight | None) -> None:
         """Track a new plan."""

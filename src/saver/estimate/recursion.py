@@ -152,12 +152,12 @@ def covariance(moves: Moves, P: Any, u: Floats) -> Floats:
     """The sample covariance of a pair's reward and u, [S * A]; an end has u = 0."""
     found = np.empty(len(moves.ends))
     indptr, counts = moves.counts.indptr, moves.counts.data
-    _covary(indptr, counts, moves.paid, moves.ends, moves.ends_paid, still(P.data), u, found)
+    covary(indptr, counts, moves.paid, moves.ends, moves.ends_paid, still(P.data), u, found)
     return found
 
 
 @jit
-def _covary(
+def covary(
     indptr: Any, counts: Any, paid: Any, ends: Any, ends_paid: Any, chance: Any, u: Any, out: Any
 ) -> None:
     """`covariance`, pair by pair."""
@@ -187,12 +187,12 @@ def move_noise(P: Any, u: Floats, reach: Floats, outcomes: Floats) -> tuple[Floa
 def move_spread(P: Any, u: Floats) -> Floats:
     """Var_{s' ~ P^}[u] of each pair; what a row lacks to 1 is an end, which has u = 0."""
     found = np.empty(P.shape[0])
-    _spread(P.indptr, still(P.data), u, found)
+    disperse(P.indptr, still(P.data), u, found)
     return found
 
 
 @jit
-def _spread(indptr: Any, chance: Any, u: Any, out: Any) -> None:
+def disperse(indptr: Any, chance: Any, u: Any, out: Any) -> None:
     """`move_spread`, pair by pair."""
     for p in range(len(out)):
         total, centre, found = 0.0, 0.0, 0.0

@@ -202,17 +202,18 @@ def earned(
 
     Rows are the nodes slot[t, s], or the states; mass, [L + 1, S], is where the policy goes. Of one that was
     followed before, and differs from step `since` on, what was written up to there stands. Indices without a
-    sign: compiled code then counts from the front only.
+    sign: compiled code then counts from the front only; the first sum is kept out of memory.
     """
     S, m, L = len(start), len(gains), len(factors)
     A = np.uint64(gains.shape[1] // S)
     if since == 0:
         mass[0], sums[0] = start, 0.0
     for t in range(since, L):
-        now, then, alive = np.uint64(t), np.uint64(t + 1), False
+        now, then, alive, factor = np.uint64(t), np.uint64(t + 1), False, factors[t]
         for q in range(S):
             mass[then, np.uint64(q)] = 0.0
-        for i in range(m):
+        first = sums[now, 0]
+        for i in range(1, m):
             sums[then, i] = sums[now, i]
         for j in range(S):
             s = np.uint64(j)
@@ -220,12 +221,14 @@ def earned(
             if here != 0.0:
                 alive = True
                 p = s * A + np.uint64(choice[np.uint64(slot[now, s] if by_node else j)])
-                for i in range(m):
-                    sums[then, i] += factors[now] * here * gains[np.uint64(i), p]
+                first += factor * here * gains[np.uint64(0), p]
+                for i in range(1, m):
+                    sums[then, i] += factor * here * gains[np.uint64(i), p]
                 if t + 1 == L:
                     continue
                 for e in range(np.uint64(indptr[p]), np.uint64(indptr[p + np.uint64(1)])):
                     mass[then, np.uint64(indices[e])] += data[e] * here
+        sums[then, 0] = first
         if not alive:
             mass[t + 1 :], sums[t + 1 :] = 0.0, sums[t]
             return

@@ -1,0 +1,238 @@
+"""Plans where transitions are learned, from counts to a policy in one call: `Learner.design` on plain arrays.
+
+Of the usual case alone: the value of one target, one guardrail, nothing known beside what was told, and where
+each action led is told. What is unusual, or has to be refused, is left to the `Learner`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from saver._jit import inner, jit
+from saver._types import Bools, Floats
+from saver.collect.belief import SMALLEST_VARIANCE, believe
+from saver.collect.foresight import gained
+from saver.collect.learning import average, hope, shrunk
+from saver.collect.planning import GAP, QUOTA, SETTLED, UNNEEDED, attainable, need
+from saver.design.asking import learnable, reaches
+from saver.design.flows import Nodes
+from saver.design.mixing import at_stake, begun, made_safe, safest, sizes_of, visited
+from saver.design.passes import best
+from saver.design.plan import Asked, deterred
+from saver.design.planner import ENDLESS, LEAST, PAUSE, STALL
+from saver.design.search import (
+    BEST,
+    GUARDS,
+    LAST,
+    LIMIT,
+    MOMENTUM,
+    NUMBERS,
+    SCALE,
+    STEP,
+    Program,
+    Rules,
+    Search,
+)
+from saver.design.single import ROUNDING
+from saver.design.solver import descend
+from saver.design.unrolled import BOUND, LONG, Unrolled
+from saver.engine.kernel.memory import COUNT, MEAN, SQUARES
+from saver.engine.kernel.rails import MEAN as GUARDED
+from saver.engine.kernel.returns import asked_of_returns
+from saver.estimate.pricing import priced
+from saver.problem.checks import EXACT, LARGEST
+from saver.problem.moving import follow, lawful, met, rated, reached
+
+
+class Study(NamedTuple):
+    """What plans need to know of a problem and a collector."""
+
+    policies: Floats  # [1, 1, S, A], or [1, L, S, A]: the target
+    signs: Floats  # [1, 1]
+    unseen: Floats  # [L, S, A], what is played where nothing was seen
+    available: Bools
+    even: Floats
+    start: Floats  # [S]; empty where it is learned
+    discount: float
+    factors: Floats  # [L], discount^t
+    powers: Floats  # the same, as `Unrolled` has them
+    episodes: int
+    extra: float  # as in `Rules`, with the next
+    caution: float
+    floor: float
+    ceiling: float
+    paced: bool
+
+
+class Seen(NamedTuple):
+    """The model of what was told: `Moves`, and `Unknown.believed`."""
+
+    indptr: Any
+    indices: Any
+    rates: Any
+    start: Any
+    counts: Any  # of moves
+    paid: Any
+    counted: Any  # rewards of each pair, [S, A]
+    mean: Any
+    variance: Any
+    gains: Any  # constraint means, [S, A]
+
+
+@jit
+def plan_learned(study: Any, land: Any, run: Any, g: Any, hint: Any) -> Any:
+    """The policy, [L, S, A], what comes first, and the model that is believed; hint is where to start.
+
+    The policy is empty where the `Learner` is to be asked.
+    """
+    (S, A), number, none = study.available.shape, run.now.done + 1, np.zeros((0, 0, 0))
+    seen, needed = seen_so_far(study, land, run, g), np.full(S * A, UNNEEDED)
+    gains, nodes = gained(seen.gains.copy().reshape((1, S, A)), seen.counted), nodes_of(study, seen)
+    believed = nodes.indptr, nodes.indices, seen.rates, seen.start, gains
+    if seen.counted.max() == 0.0 or not 1 < len(nodes.state) <= LONG // A:
+        return none, needed, believed
+    (size, w), model = appraised(study, run, seen), rows_of(study, nodes)
+    asked, fine = program_of(study, nodes, model, run, g, w, seen)
+    if not fine or not lawful(hint.reshape(-1, A), study.available, EXACT):
+        return none, needed, believed
+    b = solved(study, nodes, model, asked, hint)
+    flow, policy, visits = visited(nodes, b, asked.means, False)[0], study.unseen.copy(), np.zeros((S, A))
+    for i in range(len(b)):
+        t, s = nodes.step[i], nodes.state[i]
+        for a in range(A):
+            policy[t, s, a] = b[i, a]
+            visits[s, a] += flow[i, a]
+    need(size.ravel(), study.episodes, needed)
+    for p in range(len(needed)):
+        if (study.episodes - number + 1) * visits[p // A, p % A] >= 1.0:
+            needed[p] = UNNEEDED
+    return policy, needed, believed
+
+
+@inner
+def seen_so_far(study: Any, land: Any, run: Any, g: Any) -> Any:
+    """What was told."""
+    S, A = study.available.shape
+    table = run.seen.reshape(S, A, run.seen.shape[1])
+    counted, mean, squares = table[:, :, COUNT].copy(), table[:, :, MEAN].copy(), table[:, :, SQUARES].copy()
+    gains, variance, top = g.shaped[0, GUARDED].copy(), np.empty((S, A)), 0.0
+    believe(counted, squares, study.extra, study.caution, variance)
+    top = variance.max()
+    for s in range(S):
+        for a in range(A):
+            variance[s, a] = max(variance[s, a], SMALLEST_VARIANCE * top)
+            if counted[s, a] == 0.0:
+                gains[s, a] = study.floor
+    indptr, indices, counts, paid = met(land.indptr, land.to, run.moves, run.paid)
+    rates, start = rated(indptr, counts, run.ends), study.start.copy()
+    if len(start) == 0:
+        total = run.starts.sum()
+        start = run.starts / total if total > 0.0 else np.full(S, 1.0 / S)
+    return Seen(indptr, indices, rates, start, counts, paid, counted, mean, variance, gains)
+
+
+@inner
+def appraised(study: Any, run: Any, seen: Any) -> Any:
+    """The weights of what is asked, and the prices of rewards and moves: all are told where they led."""
+    (S, A), horizon = study.available.shape, len(study.factors)
+    target, size, usual = study.policies[0], np.zeros((S, A)), np.zeros((S, A))
+    nowhere, even = np.zeros((0, 0, 0)), np.ones(horizon)
+    follow(seen.indptr, seen.indices, seen.rates, seen.start, target, study.factors, nowhere, size)
+    follow(seen.indptr, seen.indices, seen.rates, seen.start, target, even, nowhere, usual)
+    other = average(seen.mean, seen.counted, size)
+    mean = np.where(seen.counted > 0.0, seen.mean, other)
+    by_reward, by_move, _ = priced(
+        seen.indptr, seen.indices, seen.rates, seen.start, study.discount, study.factors, study.policies,
+        study.signs, mean, seen.variance, seen.counts, seen.paid, run.ends, run.ends_paid,
+    )  # fmt: skip
+    prices = shrunk(by_reward, usual, seen.counted) + shrunk(by_move, usual, seen.counted)
+    return size, np.maximum(prices, 0.0)
+
+
+@inner
+def nodes_of(study: Any, seen: Any) -> Any:
+    """`Nodes.of` the model of what was seen."""
+    horizon, first = len(study.factors), np.flatnonzero(seen.start > 0.0)
+    states, ends = reached(seen.indptr, seen.indices, study.available, first, horizon)
+    steps, last = len(ends), len(ends) - 1
+    if last > 0 and ends[last] == ends[last - 1]:
+        steps, last = last, last - 1  # nobody is there
+    else:
+        steps = horizon  # from here on the states stay
+    begin = ends[last - 1] if last > 0 else 0
+    total = ends[last] + (steps - last - 1) * (ends[last] - begin)
+    layer, at = np.zeros(steps + 1, np.int64), 0
+    state, step = np.empty(total, np.int64), np.empty(total, np.int64)
+    for t in range(steps):
+        here = min(t, last)
+        for j in range(ends[here - 1] if here > 0 else 0, ends[here]):
+            state[at], step[at] = states[j], t
+            at += 1
+        layer[t + 1] = at
+    indptr, indices = seen.indptr.astype(np.int64), seen.indices.astype(np.int64)
+    return Nodes(indptr, indices, seen.rates, seen.start, study.available, layer, state, step, study.discount)
+
+
+@inner
+def rows_of(study: Any, nodes: Any) -> Any:
+    """`Unrolled.of` these nodes."""
+    unsigned, A = np.uint64, study.available.shape[1]
+    flows, none = float(len(nodes.state) * A), np.zeros(1, dtype=unsigned)
+    return Unrolled(
+        nodes.indptr.astype(unsigned), nodes.indices.astype(unsigned), nodes.data, nodes.start,
+        nodes.available.ravel(), nodes.layer.astype(unsigned), nodes.state.astype(unsigned),
+        study.powers[: len(nodes.layer) - 1].copy(), unsigned(A),
+        np.arange(len(nodes.state)).astype(unsigned), nodes.state.astype(unsigned), none, none, none, none,
+        none, flows, BOUND * flows,
+    )  # fmt: skip
+
+
+@inner
+def program_of(study: Any, nodes: Any, model: Any, run: Any, g: Any, w: Any, seen: Any) -> Any:
+    """The program, as `safe_plan` and `pose` put it, and whether it is of the usual kind."""
+    mean = hope(seen.gains, seen.counted, study.floor, study.ceiling)
+    pace, required = np.zeros(1), np.zeros(1)
+    asked_of_returns(g, run.now, study.episodes - run.now.done, study.paced, required, pace)
+    b, top = safest(model, mean)
+    required[0], values = attainable(required[0], pace[0], top), np.array([top])
+    anywhere, shape = np.zeros(len(w), dtype=np.bool_), (1, w.shape[0], w.shape[1])
+    for s in nodes.state:
+        anywhere[s] = True
+    weight, means = w.reshape(shape), mean.copy().reshape(shape)
+    flow, N, _ = visited(nodes, b, means, False)
+    fine = w.max() > 0.0 and learnable(w, study.available, anywhere, LARGEST)
+    fine = fine and reaches(top, required[0]) and not deterred(weight, mean, N[0])[1]
+    return Asked(weight, means, means, np.minimum(required, values), flow, N, values), fine
+
+
+@inner
+def solved(study: Any, nodes: Any, model: Any, asked: Any, hint: Any) -> Any:
+    """`Planner.solve`, in units in which the largest w is 1."""
+    b, unit = begun(nodes, model.row, model.row_state, hint, study.even, asked), asked.w.max()
+    aim = asked.required - ROUNDING * sizes_of(asked, asked.safest_visits)
+    c, visits = asked.steer.reshape((1, -1)), asked.safest_visits.ravel()
+    program = Program(asked.w.ravel() / unit, c, asked.required, aim, visits, asked.safest_values)
+    search = search_from(model, b, len(program.w))
+    nowhere = np.empty(0, dtype=np.uint64)
+    span = asked.safest_values[0] + best(model, np.zeros(asked.w.size), -c[0], 1.0, nowhere)
+    if span > 0.0:
+        search.guards[SCALE, 0] = at_stake(nodes, model.row, b, asked) / unit / span
+    pause = max(1, int(PAUSE / model.work))
+    descend(model, search, program, Rules(GAP, SETTLED, ENDLESS, LEAST, QUOTA, STALL, pause))
+    return made_safe(nodes, model.row, search.kept.reshape(b.shape), asked)[0]
+
+
+@inner
+def search_from(model: Any, b: Any, size: int) -> Any:
+    """`Search.of`, for one guardrail."""
+    numbers, start = np.zeros(NUMBERS), b.ravel()
+    numbers[MOMENTUM] = numbers[STEP] = 1.0
+    numbers[LIMIT] = numbers[LAST] = numbers[BEST] = np.inf
+    return Search(
+        start.copy(), start.copy(), np.ones(b.size), np.zeros(b.size), start.copy(),
+        np.zeros(len(model.state)), np.zeros(len(model.row_state)), np.zeros(size), np.zeros(size),
+        np.zeros(size), np.zeros(size), numbers, np.zeros((GUARDS, 1)), np.zeros((size, 0)),
+        np.zeros((b.size, 0)), np.zeros((0, 2)),
+    )  # fmt: skip
