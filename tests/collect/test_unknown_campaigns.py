@@ -38,7 +38,7 @@ def play(campaign, world, episodes, seed=1, out=1):
     return waiting
 
 
-@pytest.mark.parametrize("name", ["saver", "revar", "sepec", "uniform"])
+@pytest.mark.parametrize("name", ["saver", "revar", "sepec", "uniform", "oracle"])
 def test_what_needs_a_model_says_so_and_names_the_others(name):
     with pytest.raises(InvalidProblem, match=r"needs known transitions.*saver-opt, safe-on-policy"):
         Campaign(CONTEXTS.problem, name, 10)

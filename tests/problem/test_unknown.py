@@ -28,7 +28,7 @@ def test_any_move_and_any_end_is_data():
         ([0], [2], None, True, r"actions\[0\] is 2; it must be from 0 to 1"),
         ([0] * 5, [0] * 5, None, True, "5 steps; it must have 1 to 4"),
         ([0] * 4, [0] * 4, 3, True, "final_state is 3; it must be from 0 to 2"),
-        ([0, 1], [0, 0], 2, True, r"after 2 of 4 steps; tell saver.END if .* or complete=False"),
+        ([0, 1], [0, 0], 2, True, r"after 2 of 4 steps; tell saver.END if .* or complete=False .*a history"),
         ([0, 1], [0, 0], END, False, "nothing was cut off; tell it without complete=False"),
         ([0] * 4, [0] * 4, None, False, "nothing was cut off"),
     ],

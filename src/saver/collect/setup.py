@@ -68,12 +68,12 @@ class Setup:
             checks.kind("until", until, Precise)
         self.until = until
         self._check_asked()
+        plans = Designer if problem.mdp.known else Learner
+        self.designer: Designer | Learner = plans(problem, self.collector, self.episodes)
         if knowledge is not None:
             checks.kind("knowledge", knowledge, Knowledge)
         self.knowledge = (knowledge or Knowledge()).limited(problem, self.collector.knows)
         self.stage = stage_of(problem.mdp)
-        plans = Designer if problem.mdp.known else Learner
-        self.designer: Designer | Learner = plans(problem, self.collector, self.episodes)
         terms = Terms(problem, self.episodes, self.stage, self.losses, self.order)
         self.guards = tuple(self._kept(place, rail) for place, rail in enumerate(problem.rails))
         self.ledgers = self._ledgers(terms)

@@ -49,7 +49,7 @@ def portable(name: str) -> Callable[[type[T]], type[T]]:
 def pack(value: Any, *, small: bool = False, few: int = 0) -> Any:  # noqa: PLR0911  (one for each kind)
     """Plain data."""
     kind = type(value)
-    if kind in PLAIN:
+    if kind in PLAIN or (kind is float and math.isfinite(value)):
         return value
     if kind in NAMES:
         return _pack_fields(value, small, few)

@@ -100,7 +100,8 @@ class Unknown(Model):
         if complete and len(states) < self.horizon and final_state is not None and final_state != END:
             raise InvalidData(
                 f"final_state is {final_state} after {len(states)} of {self.horizon} steps; "
-                "tell saver.END if the episode ended there, or complete=False if it was cut off"
+                "tell saver.END if the episode ended there, or complete=False if it was cut off (a history "
+                "holds whole episodes: leave it out)"
             )
         if not complete and (len(states) == self.horizon or final_state == END):
             said = self.move_label(len(states) - 1, int(states[-1]), int(actions[-1]))
