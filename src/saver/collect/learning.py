@@ -106,6 +106,8 @@ class Learner:
         off = np.ones(policy.shape[:2], dtype=bool)
         off[planner.nodes.step, planner.nodes.state] = False
         policy[off] = self.unseen[off]
+        if not oracle:
+            tried(policy, self.unseen, counts)
         needed = self._unplanned(asked.size, flow, statistics.episode)
         return Designed(policy, None, flow.sum(axis=2), needed, Foresight.of(statistics, means))
 
@@ -159,6 +161,23 @@ def hope(mean: Any, counts: Any, floor: float, ceiling: float) -> Any:
             seen = mean[s, a] if counts[s, a] > 0 else ceiling
             found[s, a] = min(seen + (ceiling - floor) / 2.0 * (share * share), ceiling)
     return found
+
+
+@jit
+def tried(policy: Any, usual: Any, counts: Any) -> None:
+    """Follow what is usual, [L, S, A], where a pair was seen seldom: less with every visit, up to TRUSTED.
+
+    A plan may put all of a pair's visits into steps that few episodes reach, in truth fewer than it believes.
+    """
+    for t in range(policy.shape[0]):
+        for s in range(policy.shape[1]):
+            total = 0.0
+            for a in range(policy.shape[2]):
+                share = max(1.0 - counts[s, a] / TRUSTED, 0.0)
+                policy[t, s, a] = (1.0 - share) * policy[t, s, a] + share * usual[t, s, a]
+                total += policy[t, s, a]
+            for a in range(policy.shape[2] if total > 0.0 else 0):
+                policy[t, s, a] /= total
 
 
 @jit

@@ -14,7 +14,7 @@ from saver._jit import inner, jit
 from saver._types import Bools, Floats
 from saver.collect.belief import SMALLEST_VARIANCE, believe
 from saver.collect.foresight import gained
-from saver.collect.learning import average, hope, shrunk
+from saver.collect.learning import average, hope, shrunk, tried
 from saver.collect.planning import GAP, QUOTA, SETTLED, UNNEEDED, attainable, need
 from saver.design.asking import learnable, reaches
 from saver.design.flows import Nodes
@@ -104,6 +104,7 @@ def plan_learned(study: Any, land: Any, run: Any, g: Any, hint: Any) -> Any:
         for a in range(A):
             policy[t, s, a] = b[i, a]
             visits[s, a] += flow[i, a]
+    tried(policy, study.unseen, seen.counted)
     need(size.ravel(), study.episodes, needed)
     for p in range(len(needed)):
         if (study.episodes - number + 1) * visits[p // A, p % A] >= 1.0:
