@@ -20,7 +20,7 @@ from saver import (
     scenarios,
 )  # fmt: skip
 from saver.collect.foresight import Foresight
-from saver.collect.learning import HOPE, TRUSTED, hoped, shrunk
+from saver.collect.learning import HOPE, TRUSTED, hoped, shrunk, tried
 from saver.errors import InvalidData, InvalidProblem
 
 CONTEXTS = scenarios.contexts(contexts=3)
@@ -72,6 +72,29 @@ def test_prices_are_drawn_to_those_of_the_target():
             pytest.approx((8 + TRUSTED * 1.5) / (8 + TRUSTED)),
         ]
     ]
+
+
+def test_what_was_seen_seldom_is_taken_as_the_target_takes_it():
+    """Shares of the usual 0, 1/2 and 1: (1, .1, .3) before it is a distribution again."""
+    policy, usual = np.array([[[1.0, 0.0, 0.0]]]), np.array([[[0.5, 0.2, 0.3]]])
+    tried(policy, usual, np.array([[int(TRUSTED), int(TRUSTED) // 2, 0]]))
+    assert policy[0, 0].tolist() == pytest.approx([1.0 / 1.4, 0.1 / 1.4, 0.3 / 1.4])
+
+
+def test_a_plan_leaves_no_unseen_pair_to_a_few_steps():
+    """In whatever step a state is met, what was never taken there has at least half of its usual chance."""
+    asked = scenarios.unknown_gridworld(size=3, horizon=6)
+    campaign, looked = Campaign(asked.problem, "saver-opt", 60, seed=3), 0
+    target = asked.problem.first
+    for i in range(20):
+        play(campaign, asked.world, 1, seed=i)
+        plan, grid = campaign._state.plan, campaign._setup.stage.grid
+        if plan is None or plan.foresight is None:
+            continue  # made before anything was told
+        never = (campaign.counts == 0)[grid.state] & (target[grid.state] > 0.0)
+        looked += never.any()
+        assert np.all(plan.rows[never] >= 0.5 * target[grid.state][never] - 1e-12)
+    assert looked > 5
 
 
 def test_hope_is_half_of_the_range_at_first_and_fades():
