@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from saver._jit import jit
 from saver._types import Bools, Floats
-from saver.design.balance import balanced, refuse
+from saver.design.balance import ROUNDED, balanced, refuse
 from saver.design.plan import Asked, steered
 from saver.design.walk import Walk
 from saver.errors import Infeasible, InvalidProblem
@@ -21,7 +21,6 @@ from saver.problem.moving import still
 
 ROOM = 1e-3  # above what is required, of its size, that an anchor must have to be used as it is
 ENOUGH = 0.5  # of the best room: where the search for an anchor ends
-ATTAINED = 1e-9  # of what is required: less than this is not missing
 FLAT = 1e-9  # the span of a constraint that does not depend on the behaviour, of its size
 
 
@@ -142,7 +141,7 @@ def safe(
 @jit
 def reaches(top: float, required: float) -> bool:
     """Whether the best that there is meets what is required, but for rounding."""
-    return top >= required - ATTAINED * abs(required)
+    return top >= required - ROUNDED * abs(required)
 
 
 def spans(walk: Walk, means: Floats, required: Floats) -> Floats:

@@ -13,7 +13,7 @@ from saver.collect.belief import extra
 from saver.collect.decide import unplanned
 from saver.collect.foresight import Foresight
 from saver.collect.knowledge import Statistics
-from saver.collect.learning import Learner, answers
+from saver.collect.learning import Learner
 from saver.collect.planning import next_plan
 from saver.engine.compiled import Setting, Worker, nothing
 from saver.engine.kernel import episodes as kernel
@@ -120,7 +120,7 @@ class BlindSetting(Setting):
         assert isinstance(designer, Learner)
         mdp, promise = problem.mdp, problem.rails[0].promise
         return Study(
-            *answers(problem),
+            *designer.answers,
             unseen=np.array(designer.unseen),
             available=mdp.available.copy(),
             even=still(mdp.uniform),

@@ -87,7 +87,7 @@ def plan_learned(study: Any, land: Any, run: Any, g: Any, hint: Any) -> Any:
 
     The policy is empty where the `Learner` is to be asked.
     """
-    (S, A), number, none = study.available.shape, run.now.done + 1, np.zeros((0, 0, 0))
+    (S, A), left, none = study.available.shape, study.episodes - run.now.done, np.zeros((0, 0, 0))
     seen, needed = seen_so_far(study, land, run, g), np.full(S * A, UNNEEDED)
     gains, nodes = gained(seen.gains.copy().reshape((1, S, A)), seen.counted), nodes_of(study, seen)
     believed = nodes.indptr, nodes.indices, seen.rates, seen.start, gains
@@ -107,7 +107,7 @@ def plan_learned(study: Any, land: Any, run: Any, g: Any, hint: Any) -> Any:
     tried(policy, study.unseen, seen.counted)
     need(size.ravel(), study.episodes, needed)
     for p in range(len(needed)):
-        if (study.episodes - number + 1) * visits[p // A, p % A] >= 1.0:
+        if left * visits[p // A, p % A] >= 1.0:
             needed[p] = UNNEEDED
     return policy, needed, believed
 
@@ -118,7 +118,7 @@ def seen_so_far(study: Any, land: Any, run: Any, g: Any) -> Any:
     S, A = study.available.shape
     table = run.seen.reshape(S, A, run.seen.shape[1])
     counted, mean, squares = table[:, :, COUNT].copy(), table[:, :, MEAN].copy(), table[:, :, SQUARES].copy()
-    gains, variance, top = g.shaped[0, GUARDED].copy(), np.empty((S, A)), 0.0
+    gains, variance = g.shaped[0, GUARDED].copy(), np.empty((S, A))
     believe(counted, squares, study.extra, study.caution, variance)
     top = variance.max()
     for s in range(S):
@@ -137,11 +137,12 @@ def seen_so_far(study: Any, land: Any, run: Any, g: Any) -> Any:
 @inner
 def appraised(study: Any, run: Any, seen: Any) -> Any:
     """The weights of what is asked, and the prices of rewards and moves: all are told where they led."""
-    (S, A), horizon = study.available.shape, len(study.factors)
-    target, size, usual = study.policies[0], np.zeros((S, A)), np.zeros((S, A))
-    nowhere, even = np.zeros((0, 0, 0)), np.ones(horizon)
+    target, size, nowhere = study.policies[0], np.zeros(study.available.shape), np.zeros((0, 0, 0))
     follow(seen.indptr, seen.indices, seen.rates, seen.start, target, study.factors, nowhere, size)
-    follow(seen.indptr, seen.indices, seen.rates, seen.start, target, even, nowhere, usual)
+    usual = size
+    if study.discount < 1.0:
+        usual, even = np.zeros(size.shape), np.ones(len(study.factors))
+        follow(seen.indptr, seen.indices, seen.rates, seen.start, target, even, nowhere, usual)
     other = average(seen.mean, seen.counted, size)
     mean = np.where(seen.counted > 0.0, seen.mean, other)
     by_reward, by_move, _ = priced(
@@ -157,11 +158,9 @@ def nodes_of(study: Any, seen: Any) -> Any:
     """`Nodes.of` the model of what was seen."""
     horizon, first = len(study.factors), np.flatnonzero(seen.start > 0.0)
     states, ends = reached(seen.indptr, seen.indices, study.available, first, horizon)
-    steps, last = len(ends), len(ends) - 1
+    steps, last = horizon, len(ends) - 1  # from there on the states stay
     if last > 0 and ends[last] == ends[last - 1]:
         steps, last = last, last - 1  # nobody is there
-    else:
-        steps = horizon  # from here on the states stay
     begin = ends[last - 1] if last > 0 else 0
     total = ends[last] + (steps - last - 1) * (ends[last] - begin)
     layer, at = np.zeros(steps + 1, np.int64), 0
