@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import saver
-from saver import COLLECTORS, SCENARIOS, Collector
+from saver import COLLECTORS, SCENARIOS, Collector, Episode
 from saver.errors import InvalidData
 from saver.problem import codec
-from saver.problem.codec import fingerprint, pack, unpack
+from saver.problem.codec import fingerprint, pack, read, unpack
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -81,6 +81,33 @@ def test_arrays_of_both_kinds_come_back():
             again = unpack(json.loads(json.dumps(pack(value, small=small))))
             assert again.dtype == value.dtype
             np.testing.assert_array_equal(again, value)
+
+
+@pytest.mark.parametrize("small", [False, True])
+def test_what_is_read_at_once_is_what_is_unpacked(small):
+    value = {
+        "numbers": np.array([1.5, np.nan, -np.inf]), "table": np.eye(3, dtype=np.int64), "none": None,
+        "keys": {(1, "a"): 2.0, (3, "b"): np.inf}, "set": {2, 1}, "tuple": (1, [2.5, "x"]),
+        "episode": Episode(["a", 0], [1, 0], [0.5, 1.0], {"one": [1.0, 2.0], "other": None}),
+        "problem": SCENARIOS["tree"]().problem, "empty": {}, "list": [{"~ no tag": 1}, []],
+    }  # fmt: skip
+    text = json.dumps(pack(value, small=small, few=2 * small))
+    assert pack(read(text)) == pack(unpack(json.loads(text))) == pack(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"~": "nobody"}', "'nobody'"),
+        ('{"~": ["moments"]}', r"\['moments'\]"),
+        ('[{"~": null}]', "None"),
+        ('{"~": "moments", "counts": 1, "other": 2}', "'other' in a moments"),
+        ('{"a": 1} {"b": 2}', "after 8 characters"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(text, message):
+    with pytest.raises(InvalidData, match=message):
+        read(text)
 
 
 def test_files_of_the_first_format_open():

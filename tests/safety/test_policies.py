@@ -5,6 +5,7 @@ import pytest
 
 from saver import Mdp
 from saver.safety import Stage
+from saver.safety.policies import REMEMBERED
 
 # State 0 leads to 1 or 2 by action 0 or 1 and only in the first of three steps; 3 is never met. State 2 has
 # action 1 only.
@@ -54,3 +55,30 @@ def test_an_action_is_a_small_integer(actions, kind):
     found = grid.choices(False, [actions - 1])
     assert found.rows.dtype == kind
     assert found.row(0, 0)[-1] == 1.0
+
+
+def test_equal_actions_are_one_policy_and_only_the_last_are_kept():
+    first = GRID.choices(True, [1, 0, 1, 0])
+    assert GRID.choices(True, np.array([1, 0, 1, 0])) is first
+    assert GRID.choices(False, [1, 0, 1, 0]) is not first  # of states, not of nodes
+    for k in range(REMEMBERED):
+        GRID.choices(False, [k % 2, k // 2 % 2, k // 4 % 2, k // 8 % 2 + 2 * (k // 16)])
+    assert GRID.choices(True, [1, 0, 1, 0]) is not first
+    assert GRID.choices(True, [1, 0, 1, 0]).key == first.key
+
+
+@pytest.mark.parametrize(
+    ("by_step", "rows", "states", "actions", "chosen"),
+    [
+        (True, [1, 0, 1, 0], [0, 2], [1, 1], True),  # nodes (0, 0), (1, 1), (1, 2), (2, 1)
+        (True, [1, 0, 1, 0], [0, 2], [1, 0], False),
+        (True, [1, 0, 1, 0], [0, 0], [1, 0], False),  # no behaviour can be in state 0 at step 1
+        (False, [0, 1, 1, 0], [0, 1, 1], [0, 1, 1], True),
+        (False, [0, 1, 1, 0], [0, 1, 1], [0, 1, 0], False),
+    ],
+)
+def test_whether_actions_are_those_of_a_policy(by_step, rows, states, actions, chosen):
+    policy = GRID.choices(by_step, rows)
+    assert policy.chooses(np.array(states), np.array(actions)) is chosen
+    likely = [policy.chance(t, s, a) for t, (s, a) in enumerate(zip(states, actions, strict=True))]
+    assert chosen in (all(likely), False)  # where it says no, each is looked at

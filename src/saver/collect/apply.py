@@ -77,14 +77,13 @@ def _told(setup: Setup, state: State, event: Told) -> None:
         _guarded(setup, state, episode)
     count_visits(state.counts[trial.kind], setup.stage.grid.slot, episode.states, episode.actions)
     state.told[trial.kind] += 1
-    for name, keeper in setup.keepers.items():
-        rail, book = setup.rails.get(name), state.books[name]
+    for name, keeper, rail in setup.heard:
         seen = episode if rail is None else rail.of(episode)
         if seen is None:  # it ran, and this was not measured
-            keeper.abandon(book, event.number, play, True)
+            keeper.abandon(state.books[name], event.number, play, True)
         else:
-            teaches = learned or (rail is not None and rail.learned)
-            keeper.tell(book, event.number, play, seen if teaches else None, event.complete)
+            taught = seen if learned or (rail is not None and rail.learned) else None
+            keeper.tell(state.books[name], event.number, play, taught, event.complete)
     if look_due(state):
         state.looks.append(look(setup, state))
 
@@ -137,8 +136,10 @@ def is_weighted(setup: Setup, trial: Trial) -> bool:
 
 def chances(trial: Trial | Policy, episode: Episode) -> Floats:
     """The probability of each action that was taken, in a trial or by a policy."""
-    steps = enumerate(zip(episode.states.tolist(), episode.actions.tolist(), strict=True))
     follows = trial.follows if isinstance(trial, Trial) else trial
+    if follows.chosen and follows.chooses(episode.states, episode.actions):
+        return np.ones(len(episode.states))
+    steps = enumerate(zip(episode.states.tolist(), episode.actions.tolist(), strict=True))
     return np.array([follows.chance(t, state, action) for t, (state, action) in steps])
 
 
@@ -164,7 +165,10 @@ def policy_of(
 def plan_of(setup: Setup, plan: Plan | None) -> Policy:
     """A plan as a policy."""
     assert plan is not None
-    return Policy(setup.stage.grid, plan.by_step, plan.rows)
+    if setup.planned[0] is not plan:
+        setup.planned = plan, Policy(setup.stage.grid, plan.by_step, plan.rows)
+    found: Policy = setup.planned[1]
+    return found
 
 
 def exploration_of(setup: Setup, state: State) -> Policy:

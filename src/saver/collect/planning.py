@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,7 +64,7 @@ class Designer:
                 "collector with design='closed-form'"
             )
 
-    @property
+    @cached_property
     def fixed(self) -> bool:
         """Whether the design never changes."""
         needs = {

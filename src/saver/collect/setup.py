@@ -85,10 +85,12 @@ class Setup:
             self.anytime = {name: Anytime(terms, name) for name in problem.targets}
         books = {book_of(name): keeper for name, keeper in self.anytime.items()}
         self.keepers: dict[str, Any] = {**self.ledgers, **books}  # all that events are told to
+        self.heard = [(name, keeper, self.rails.get(name)) for name, keeper in self.keepers.items()]
         self.baseline = self.stage.grid.policy(problem.baseline)
         self.baseline_play = self.stage.play(self.baseline)
         self.rewards = problem.rewards
         self.offsets = {by_step: self.ahead(by_step) for by_step in (False, True)}
+        self.planned: tuple[Any, Any] = None, None  # the last plan as a policy: see `plan_of`
         self.stream = np.random.Generator(np.random.PCG64(0))  # set to a state before every use
 
     def _check_asked(self) -> None:

@@ -19,7 +19,7 @@ from saver.collect.state import State
 from saver.errors import InvalidData, StoreFailed
 from saver.journal.leases import Lease, Leases
 from saver.journal.protocol import Journal, in_parts
-from saver.journal.records import FIRST, Header, Record, event_of
+from saver.journal.records import FIRST, Header, Record
 from saver.problem import checks
 from saver.problem.statement import Problem
 
@@ -149,8 +149,7 @@ class Folded(Campaign):
                 "those before it; it was changed or damaged: restore a backup"
             )
         self._stale = True  # until all of it has happened
-        told = record.told
-        self._fold(record, event_of(record.kind, told), told)
+        self._fold(record, *record.read())
         self._stale = False
 
     def _reload(self) -> None:

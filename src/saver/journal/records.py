@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from saver.collect.events import Abandoned, Asked, Cancelled, Event, Extended, Learned, Told
 from saver.errors import InvalidData
-from saver.problem.codec import pack, unpack
+from saver.problem.codec import pack, read
 
 CREATED, LEARNED, ASKED, STARTED, RENEWED = "created", "learned", "asked", "started", "renewed"
 TOLD, LATE, ABANDONED, CANCELLED, EXTENDED = "told", "late", "abandoned", "cancelled", "extended"
@@ -21,6 +21,7 @@ KINDS: dict[type, str] = {
     Learned: LEARNED,
     Extended: EXTENDED,
 }
+EVENTS = frozenset(KINDS.values())
 LARGEST = 2**24  # bytes of a record, but for history
 FEW = 32  # entries of an array that is written as it is
 FIRST = b"\0" * 32  # the seal before the first record
@@ -75,11 +76,11 @@ class Record(NamedTuple):
 
     def sealed(self, before: bytes) -> Record:
         """With its chain, after that of the record before."""
-        key = "null" if self.key is None else json.dumps(self.key)
-        trial = "null" if self.trial is None else self.trial
-        head = f'[{self.seq}, "{self.kind}", {trial}, {key}, {self.at!r}, {_quoted(self.actor)}]'  # JSON
-        chain = hashlib.sha256(b"\0".join((before, head.encode(), self.body))).digest()
-        return Record(*self[:5], chain, *self[6:])
+        seq, kind, trial, key, body, _, at, actor = self
+        of, said = "null" if trial is None else trial, "null" if key is None else json.dumps(key)
+        head = f'[{seq}, "{kind}", {of}, {said}, {at!r}, {_quoted(actor)}]'  # JSON
+        chain = hashlib.sha256(b"\0".join((before, head.encode(), body))).digest()
+        return Record(seq, kind, trial, key, body, chain, at, actor)
 
     @property
     def told(self) -> dict[str, Any]:
@@ -94,13 +95,14 @@ class Record(NamedTuple):
     @property
     def event(self) -> Event | None:
         """What the campaign is to apply, if anything."""
-        return event_of(self.kind, self.told)
+        return self.read()[0]
 
-
-def event_of(kind: str, told: dict[str, Any]) -> Event | None:
-    """The event in a body; what came late is none."""
-    found: Event | None = unpack(told["event"]) if kind in KINDS.values() else None
-    return found
+    def read(self) -> tuple[Event | None, dict[str, Any]]:
+        """What the campaign is to apply, if anything: what came late is nothing; and what else is kept."""
+        if self.kind not in EVENTS:
+            return None, self.told
+        told = read(self.body.decode())
+        return told.pop("event"), told
 
 
 def body_of(event: Event | None = None, **more: Any) -> bytes:

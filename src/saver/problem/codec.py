@@ -17,7 +17,7 @@ import json
 import math
 import zlib
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -31,8 +31,10 @@ SPARSE = 0.5  # an array with fewer entries than this share is written without i
 TYPES: dict[str, type] = {}
 NAMES: dict[type, str] = {}
 T = TypeVar("T")
+Reader = Callable[[dict[str, Any]], Any]
+_READERS: dict[str, Reader] = {}  # by the name that stands under TAG
 PLAIN = {type(None), bool, int, str}
-LEAVES = PLAIN | {float}  # of JSON
+NESTED = {list, dict}  # of JSON
 DTYPES = {"f8": np.float64, "i8": np.int64, "u1": np.uint8, "u2": np.uint16, "b1": np.bool_}
 
 
@@ -41,6 +43,7 @@ def portable(name: str) -> Callable[[type[T]], type[T]]:
 
     def register(cls: type[T]) -> type[T]:
         TYPES[name], NAMES[cls] = cls, name
+        _READERS[name] = partial(_of_fields, cls)
         return cls
 
     return register
@@ -79,20 +82,32 @@ def pack(value: Any, *, small: bool = False, few: int = 0) -> Any:  # noqa: PLR0
 
 def unpack(plain: Any) -> Any:
     """Back from plain data."""
-    if type(plain) in LEAVES:
+    kind = type(plain)
+    if kind is list:
+        return [unpack(item) if type(item) in NESTED else item for item in plain]
+    if kind is not dict:
         return plain
-    if isinstance(plain, list):
-        return [item if type(item) in LEAVES else unpack(item) for item in plain]
-    if not isinstance(plain, dict):
-        return plain
+    if isinstance(plain.get(TAG), str) and plain[TAG] in _ARRAYS:
+        return _ARRAYS[plain[TAG]](plain)  # its entries are not looked at one by one
+    return _made({key: unpack(item) if type(item) in NESTED else item for key, item in plain.items()})
+
+
+def read(text: str) -> Any:
+    """Back from JSON: as `unpack` of what `json` reads, and sooner."""
+    found, end = _decode(text)
+    if end < len(text):
+        raise InvalidData(f"something follows its end, after {end} characters")
+    return found
+
+
+def _made(plain: dict[str, Any]) -> Any:
+    """What a dict stands for, all in it made before."""
     if TAG not in plain:
-        return {key: unpack(item) for key, item in plain.items()}
+        return plain
     name = plain[TAG]
-    if name in _READERS:
-        return _READERS[name](plain)
-    if not isinstance(name, str) or name not in TYPES:
+    if not isinstance(name, str) or name not in _READERS:
         raise InvalidData(f"it holds a {name!r}, which this version does not know")
-    return _unpack_fields(TYPES[name], plain)
+    return _READERS[name](plain)
 
 
 def fingerprint(*values: Any) -> str:
@@ -134,20 +149,21 @@ def _fields(cls: type) -> dict[str, dataclasses.Field[Any]]:
 
 
 @cache
-def _tuples(cls: type) -> frozenset[str]:
-    """The fields that hold tuples, which JSON gives back as lists."""
-    return frozenset(name for name, field in _fields(cls).items() if str(field.type).startswith("tuple"))
+def _read(cls: type) -> tuple[set[str], tuple[str, ...]]:
+    """The fields, and of these the tuples, which JSON gives back as lists."""
+    fields = _fields(cls)
+    return {TAG, *fields}, tuple(name for name in fields if str(fields[name].type).startswith("tuple"))
 
 
-def _unpack_fields(cls: type, plain: dict[str, Any]) -> Any:
-    fields, tuples, given = _fields(cls), _tuples(cls), {}
-    for name, item in plain.items():
-        if name == TAG:
-            continue
-        if name not in fields:
-            raise InvalidData(f"it has {name!r} in a {plain[TAG]}, which this version does not know")
-        made = item if type(item) in LEAVES else unpack(item)
-        given[name] = tuple(made) if name in tuples else made
+def _of_fields(cls: type, plain: dict[str, Any]) -> Any:
+    (known, tuples), given = _read(cls), plain.copy()
+    if not given.keys() <= known:
+        other = next(name for name in given if name not in known)
+        raise InvalidData(f"it has {other!r} in a {plain[TAG]}, which this version does not know")
+    del given[TAG]
+    for name in tuples:
+        if name in given:
+            given[name] = tuple(given[name])
     return cls(**given)
 
 
@@ -231,7 +247,7 @@ def _read_sparse(plain: dict[str, Any]) -> Any:
     if rows < 0 or columns < 0 or rows > MOST or columns > MOST:
         raise InvalidData(f"a table claims the shape {(rows, columns)}")
     at = np.array(plain["row"], dtype=np.int64), np.array(plain["column"], dtype=np.int64)
-    values = np.array(unpack(plain["is"]), dtype=np.float64)
+    values = _entries(plain["is"], np.float64)
     return sparse.coo_array((values, at), shape=(rows, columns)).tocsr()
 
 
@@ -239,11 +255,14 @@ def _key(plain: Any) -> Any:
     return tuple(plain) if isinstance(plain, list) else plain
 
 
-_READERS: dict[Any, Callable[[dict[str, Any]], Any]] = {
-    "number": lambda plain: float(plain["is"]),
-    "set": lambda plain: set(plain["of"]),
-    "dict": lambda plain: {_key(key): unpack(item) for key, item in plain["of"]},
+_ARRAYS: dict[str, Reader] = {
     "array": _read_array,
     "sparse": _read_sparse,
     **{kind: lambda plain: _entries(plain["is"], DTYPES[plain[TAG]]) for kind in DTYPES},
 }
+_READERS |= _ARRAYS | {
+    "number": lambda plain: float(plain["is"]),
+    "set": lambda plain: set(plain["of"]),
+    "dict": lambda plain: {_key(key): item for key, item in plain["of"]},
+}
+_decode = json.JSONDecoder(object_hook=_made).raw_decode

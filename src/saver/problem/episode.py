@@ -44,16 +44,16 @@ class Episode(checks.Frozen):
     final_state: Any = None
 
     def __post_init__(self) -> None:
-        states = spoken("states", self.states)
-        columns: dict[str, Any] = {"states": states, "actions": spoken("actions", self.actions)}
-        for name in ("rewards", "constraints", "propensities"):
-            value = getattr(self, name)
-            if name == "constraints" and isinstance(value, Mapping):
-                object.__setattr__(self, name, _by_name(value, states))
-            elif name == "rewards" or value is not None:
-                columns[name] = checks.array(name, value, InvalidData)
-        for name, column in columns.items():
-            object.__setattr__(self, name, _as_long(name, column, states))
+        states, given, checked = spoken("states", self.states), self.constraints, self.__dict__
+        checked["states"] = _as_long("states", states, states)
+        checked["actions"] = _as_long("actions", spoken("actions", self.actions), states)
+        checked["rewards"] = _numbers("rewards", self.rewards, states)
+        if isinstance(given, Mapping):
+            checked["constraints"] = _by_name(given, states)
+        elif given is not None:
+            checked["constraints"] = _numbers("constraints", given, states)
+        if self.propensities is not None:
+            checked["propensities"] = _numbers("propensities", self.propensities, states)
         if self.final_state is not None and not isinstance(self.final_state, str):
             last = checks.whole("final_state", self.final_state, END, error=InvalidData)
             object.__setattr__(self, "final_state", last)
@@ -140,5 +140,9 @@ def _by_name(given: Mapping[Any, Any], states: Ints) -> dict[str, Any]:
     found = {}
     for name, column in given.items():
         at = f"constraints[{name!r}]"
-        found[name] = None if column is None else _as_long(at, checks.array(at, column, InvalidData), states)
+        found[name] = None if column is None else _numbers(at, column, states)
     return found
+
+
+def _numbers(name: str, column: Any, states: Ints) -> Any:
+    return _as_long(name, checks.array(name, column, InvalidData), states)

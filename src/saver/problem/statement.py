@@ -141,7 +141,7 @@ class Problem(checks.Frozen):
         """The policies to evaluate, by name; "target" if there is one without."""
         return dict(self.target) if isinstance(self.target, Mapping) else {TARGET: self.target}
 
-    @property
+    @cached_property
     def first(self) -> Floats:
         """The policy to evaluate, or the first of several."""
         policy: Floats = next(iter(self.targets.values()))

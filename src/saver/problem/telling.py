@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -28,13 +27,13 @@ def check_told(problem: Any, episode: Episode, complete: bool = True) -> Episode
 
 def _check_names(problem: Any, constraints: Any) -> None:
     """One sequence where one is guarded, or {name: sequence} with every name."""
-    names = [rail.name for rail in problem.rails]
-    if not isinstance(constraints, Mapping):
-        if len(names) > 1:
-            raise InvalidData(
-                f"constraints is one sequence, and {', '.join(names)} are guarded; tell {{name: sequence}}"
-            )
+    if not isinstance(constraints, dict) and len(problem.rails) == 1:
         return
+    names = [rail.name for rail in problem.rails]
+    if not isinstance(constraints, dict):
+        raise InvalidData(
+            f"constraints is one sequence, and {', '.join(names)} are guarded; tell {{name: sequence}}"
+        )
     for name in constraints:
         if name not in names:
             raise InvalidData(f"constraints has {name!r}, which is not guarded; known: {', '.join(names)}")
@@ -57,7 +56,7 @@ def _check_bounds(problem: Any, episode: Episode) -> None:
         if len(outside := np.flatnonzero((seen.constraints < low) | (seen.constraints > high))):
             at, value = outside[0], rail.sign * seen.constraints[outside[0]]
             low, high = sorted((rail.sign * low, rail.sign * high))
-            named = f"[{rail.name!r}]" if isinstance(episode.constraints, Mapping) else ""
+            named = f"[{rail.name!r}]" if isinstance(episode.constraints, dict) else ""
             raise InvalidData(
                 f"constraints{named}[{at}] is {checks.show(value)}, outside the declared bounds [{low:g}, "
                 f"{high:g}]; correct the value or declare wider bounds"

@@ -13,9 +13,8 @@ from saver._jit import jit
 from saver._types import Floats
 from saver.design.flows import Nodes, followed
 from saver.problem.moving import still
-from saver.safety.policies import Grid, Policy
+from saver.safety.policies import REMEMBERED, Grid, Policy
 
-REMEMBERED = 64  # plays
 CERTAIN = 1.0 - 1e-9  # a probability, but for rounding
 T = TypeVar("T")
 

@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from saver._jit import brief
 from saver._types import Floats, Ints
+
+REMEMBERED = 64  # policies, and plays
 
 
 class Grid:
@@ -19,6 +22,8 @@ class Grid:
         self.slot = np.full((mdp.horizon, mdp.states), -1, dtype=np.int64)
         self.slot[step, state] = np.arange(len(state))
         self.pair: Ints = (state[:, None] * mdp.actions + np.arange(mdp.actions)).ravel()  # of each cell
+        self._kind = np.uint8 if mdp.actions <= 256 else np.uint16
+        self._chosen: dict[tuple[bool, bytes], Policy] = {}
 
     def by_state(self, rows: Floats) -> Floats:
         """Rows of nodes summed over the steps, [S, A]."""
@@ -46,9 +51,15 @@ class Grid:
         return Policy(self, policy.by_step, rows)
 
     def choices(self, by_step: bool, actions: Any) -> Policy:
-        """The deterministic policy of these actions, one for each node or state."""
-        kind = np.uint8 if self.mdp.actions <= 256 else np.uint16
-        return Policy(self, by_step, np.asarray(actions).astype(kind, copy=False))
+        """The deterministic policy of these actions, one for each node or state; the last few are kept."""
+        rows = np.asarray(actions).astype(self._kind, copy=False)
+        key = by_step, rows.tobytes()
+        found = self._chosen.get(key)
+        if found is None:
+            if len(self._chosen) >= REMEMBERED:
+                self._chosen.clear()
+            found = self._chosen[key] = Policy(self, by_step, rows)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +79,7 @@ class Policy:
     def __post_init__(self) -> None:
         self.rows.setflags(write=False)
 
-    @property
+    @cached_property
     def chosen(self) -> bool:
         """Whether `rows` are actions."""
         return bool(self.rows.ndim == 1)
@@ -87,6 +98,10 @@ class Policy:
         """The action, where `rows` are actions; -1 where no behaviour can be."""
         place = int(self.grid.slot[step, state]) if self.by_step else state
         return int(self.rows[place]) if place >= 0 else -1
+
+    def chooses(self, states: Ints, actions: Ints) -> bool:
+        """Whether these are its actions, step by step, where `rows` are actions."""
+        return bool(chosen(self.grid.slot, self.by_step, self.rows, states, actions))
 
     def chance(self, step: int, state: int, action: int) -> float:
         """The probability of an action."""
@@ -143,3 +158,13 @@ class Policy:
             result[self.grid.step, self.grid.state] = self.by_node()
         result.setflags(write=False)
         return result
+
+
+@brief
+def chosen(slot: Any, by_step: bool, rows: Any, states: Any, actions: Any) -> bool:
+    """`Policy.chooses`; not where no behaviour can be."""
+    for t in range(len(states)):
+        place = slot[t, states[t]] if by_step else states[t]
+        if place < 0 or rows[place] != actions[t]:
+            return False
+    return True
