@@ -80,7 +80,7 @@ class PostgresJournal(SqlJournal):
             raise self._failed(cause) from None
 
     @contextmanager
-    def transaction(self, campaign: int, meanwhile: Waiting = None) -> Iterator[None]:
+    def writing(self, campaign: int, meanwhile: Waiting = None) -> Iterator[SqlJournal]:
         """By a lock that ends with the transaction."""
         if self._base is None or self._base.closed:
             self._connect()
@@ -90,7 +90,8 @@ class PostgresJournal(SqlJournal):
             with self._base.transaction():
                 self._inside = True
                 self.run("select pg_advisory_xact_lock(%s, %s)", (SPACE, campaign))
-                yield
+                self._campaign = campaign
+                yield self
         except _driver().Error as cause:
             raise self._failed(cause) from None
         finally:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -29,14 +29,18 @@ class SqlJournal(ABC):
 
     name: str
     mark: str  # what stands for a value in a statement
+    _campaign = 0  # of the transaction
 
     @abstractmethod
     def run(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         """The rows that a statement finds."""
 
     @abstractmethod
-    def transaction(self, campaign: int, meanwhile: Waiting = None) -> AbstractContextManager[None]:
-        """Alone among all that write to a campaign; 0: among all that make campaigns."""
+    def writing(self, campaign: int, meanwhile: Waiting = None) -> AbstractContextManager[SqlJournal]:
+        """One transaction, alone among all that write to a campaign; 0: among all that make campaigns.
+
+        It puts the campaign's number where `append` and `keep` find it.
+        """
 
     def flush(self) -> None:
         """Where a commit is durable there is nothing to do."""
@@ -53,7 +57,7 @@ class SqlJournal(ABC):
 
     def create(self, header: Header, first: Sequence[Record]) -> Header:
         """A new one, or that of the name."""
-        with self.transaction(0):
+        with self.writing(0):
             for found in self.campaigns():
                 if found.name == header.name:
                     return found
@@ -63,13 +67,6 @@ class SqlJournal(ABC):
             self._insert(made.id, first)
         self.flush()
         return made
-
-    @contextmanager
-    def writing(self, campaign: int, meanwhile: Waiting = None) -> Iterator[SqlJournal]:
-        """One transaction."""
-        with self.transaction(campaign, meanwhile):
-            self._campaign = campaign
-            yield self
 
     def append(self, records: Sequence[Record]) -> None:
         """Insert them."""

@@ -73,7 +73,8 @@ class SqliteJournal(SqlJournal):
 
     def _prepare(self) -> None:
         """Check what is there before anything is changed; then bring the schema up to date."""
-        with self._locked():
+        self._lock()
+        try:
             ours, version = (self._number(name) for name in ("application_id", "user_version"))
             if ours != OURS and (ours or self.run("select 1 from sqlite_master limit 1")):
                 raise StoreFailed(f"{self.path} is a database of something else; give another path")
@@ -88,6 +89,8 @@ class SqliteJournal(SqlJournal):
                         self.run(statement)
                 self.run(f"pragma application_id = {OURS}")
                 self.run(f"pragma user_version = {len(migrations())}")
+        finally:
+            fcntl.flock(self._gate, fcntl.LOCK_UN)
 
     def _number(self, pragma: str) -> int:
         return int(self.run(f"pragma {pragma}")[0][0])
@@ -100,9 +103,10 @@ class SqliteJournal(SqlJournal):
             raise self._failed(cause) from None
 
     @contextmanager
-    def transaction(self, campaign: int, meanwhile: Waiting = None) -> Iterator[None]:
+    def writing(self, campaign: int, meanwhile: Waiting = None) -> Iterator[SqlJournal]:
         """All campaigns of a file wait for each other."""
-        with self._locked(meanwhile):
+        self._lock(meanwhile)
+        try:
             if self._lost:
                 raise self._not_on_disk()
             if self._identity() != self._is:
@@ -111,8 +115,11 @@ class SqliteJournal(SqlJournal):
                     "campaign anew, from a backup if it is gone"
                 )
             with self._begun():
-                yield
+                self._campaign = campaign
+                yield self
             self._ended += 1
+        finally:
+            fcntl.flock(self._gate, fcntl.LOCK_UN)
 
     def flush(self) -> None:
         """By the log's own file; what failed once is not tried again: the system may forget the failure."""
@@ -141,8 +148,8 @@ class SqliteJournal(SqlJournal):
             "open the campaign anew, and say again what was not answered"
         )
 
-    @contextmanager
-    def _locked(self, meanwhile: Waiting = None) -> Iterator[None]:
+    def _lock(self, meanwhile: Waiting = None) -> None:
+        """The gate is this process's until it is unlocked."""
         fcntl.flock(self._line, fcntl.LOCK_EX)
         try:
             if meanwhile is not None and not self._free():
@@ -150,10 +157,6 @@ class SqliteJournal(SqlJournal):
             fcntl.flock(self._gate, fcntl.LOCK_EX)
         finally:
             fcntl.flock(self._line, fcntl.LOCK_UN)
-        try:
-            yield
-        finally:
-            fcntl.flock(self._gate, fcntl.LOCK_UN)
 
     def _identity(self) -> tuple[int, int] | None:
         """Which file the path means."""
