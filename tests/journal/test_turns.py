@@ -8,6 +8,7 @@ import time
 import pytest
 
 from saver.errors import InvalidData, StoreFailed
+from saver.journal import turns as turns_of
 from saver.journal.turns import Turns
 from saver.journal.writing import Outcome
 
@@ -48,6 +49,33 @@ def test_who_waits_is_done_together_and_each_gets_its_own():
     assert together(8, work) == [[(i, k) for k in range(10)] for i in range(8)]
     assert sum(sizes) == 80
     assert len(sizes) <= 25  # ten rounds of eight; alone they would be 80
+
+
+def test_as_many_as_before_are_waited_for_and_no_longer(monkeypatch):
+    monkeypatch.setattr(turns_of, "GATHER", 30.0)
+    sizes, begun, inside = [], threading.Event(), threading.Barrier(3)
+
+    def group(works):
+        sizes.append(len(works))
+        if len(sizes) == 1:
+            begun.set()
+            inside.wait(
+                10
+            )  # two more come meanwhile: the next group has two, and the one after waits for two
+            time.sleep(0.05)
+        return [Outcome(work(), None) for work in works]
+
+    turns, began = Turns(group), time.monotonic()
+
+    def ask(i):
+        if i:
+            begun.wait(10)
+            inside.wait(10)
+        return [turns.do(lambda: i) for _ in range(1 if i == 0 else 3)]
+
+    assert together(3, ask) == [[0], [1] * 3, [2] * 3]
+    assert sizes == [1, 2, 2, 2]
+    assert time.monotonic() - began < 10.0  # who comes last wakes the one that waits
 
 
 def test_one_that_is_refused_hurts_no_other():

@@ -6,7 +6,6 @@ The lead goes on before that: the next group is worked out while this one goes t
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +14,7 @@ from saver._interrupt import postponed
 from saver.errors import StoreFailed
 
 MOST = 256  # requests that become durable together
-GATHER, LOOK = 0.001, 0.00005  # seconds for which as many as before are waited for, and between two looks
+GATHER = 0.001  # seconds for which as many as before are waited for
 
 
 class Request:
@@ -51,6 +50,8 @@ class Turns:
     ) -> None:
         self._group, self._flush, self._waiting = group, flush, deque[Request]()
         self._mutex, self._led, self._closed, self._last = threading.Lock(), False, False, 1
+        self._gathering, self._enough = False, threading.Lock()  # free when as many as before have come
+        self._enough.acquire()
 
     def do(self, work: Callable[[], Any]) -> Any:
         """It is done, and durable, when this returns."""
@@ -59,6 +60,9 @@ class Turns:
             self._waiting.append(asked)
             if not self._led:
                 self._led = asked.leads = True
+            elif self._gathering and len(self._waiting) >= self._last:
+                self._gathering = False
+                self._enough.release()
         try:
             if not asked.leads:
                 asked.ready.acquire()
@@ -81,16 +85,15 @@ class Turns:
             if not asked.done and asked in self._waiting:
                 self._waiting.remove(asked)
             if asked.leads:
-                asked.leads, self._led = False, bool(self._waiting)
+                asked.leads, self._led, self._gathering = False, bool(self._waiting), False
+                self._enough.acquire(blocking=False)  # nobody waits for it who was interrupted
                 if self._waiting:
                     self._waiting[0].leads = True
                     self._waiting[0].ready.release()
 
     def _answer(self, leader: Request) -> None:
         """All that wait now. Ctrl-C comes after them: it is for one thread, and others wait for this one."""
-        until = time.monotonic() + GATHER
-        while len(self._waiting) < self._last and time.monotonic() < until:
-            time.sleep(LOOK)
+        self._gather()
         with self._mutex:
             group = [self._waiting.popleft() for _ in range(min(len(self._waiting), MOST))]
         self._last = len(group)
@@ -114,6 +117,17 @@ class Turns:
                     asked.done = True
                     if asked is not leader:
                         asked.ready.release()
+
+    def _gather(self) -> None:
+        """Wait a moment for as many as before; who comes last says so: a short sleep may take long."""
+        with self._mutex:
+            self._gathering = too_few = len(self._waiting) < self._last
+        if too_few:
+            came = self._enough.acquire(timeout=GATHER)
+            with self._mutex:
+                if not came and not self._gathering:  # just now
+                    self._enough.acquire()
+                self._gathering = False
 
     def _do_all(self, group: list[Request]) -> None:
         if self._closed:
