@@ -34,7 +34,7 @@ T = TypeVar("T")
 Reader = Callable[[dict[str, Any]], Any]
 _READERS: dict[str, Reader] = {}  # by the name that stands under TAG
 PLAIN = {type(None), bool, int, str}
-NESTED = {list, dict}  # of JSON
+NESTED = (list, dict)  # of JSON
 DTYPES = {"f8": np.float64, "i8": np.int64, "u1": np.uint8, "u2": np.uint16, "b1": np.bool_}
 
 
@@ -82,14 +82,13 @@ def pack(value: Any, *, small: bool = False, few: int = 0) -> Any:  # noqa: PLR0
 
 def unpack(plain: Any) -> Any:
     """Back from plain data."""
-    kind = type(plain)
-    if kind is list:
-        return [unpack(item) if type(item) in NESTED else item for item in plain]
-    if kind is not dict:
+    if isinstance(plain, list):
+        return [unpack(item) if isinstance(item, NESTED) else item for item in plain]
+    if not isinstance(plain, dict):
         return plain
     if isinstance(plain.get(TAG), str) and plain[TAG] in _ARRAYS:
         return _ARRAYS[plain[TAG]](plain)  # its entries are not looked at one by one
-    return _made({key: unpack(item) if type(item) in NESTED else item for key, item in plain.items()})
+    return _made({key: unpack(item) if isinstance(item, NESTED) else item for key, item in plain.items()})
 
 
 def read(text: str) -> Any:
