@@ -49,8 +49,8 @@ class Kept:
     def abandon(self, number, play=None, ran=False):
         self.ledger.abandon(self.book, number, play or self.plays[number], ran)
 
-    def cancel(self, number):
-        self.ledger.cancel(self.book, number)
+    def cancel(self, number, unseen=True):
+        self.ledger.cancel(self.book, number, unseen)
 
     def passes(self, gate, play):
         return GATES[gate](self.ledger, self.book, play)

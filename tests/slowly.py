@@ -17,7 +17,8 @@ from saver.safety.bernstein import LIKELY
 from saver.safety.boundaries import best_rho, mixture, mixture_two_sided, stitched
 from saver.safety.noise import FASTEST, RATES, SLOWEST
 
-TOLD, CUT, LOST, CANCELLED = "told", "cut", "lost", "cancelled"
+TOLD, CUT, LOST, CANCELLED, VETOED = "told", "cut", "lost", "cancelled", "vetoed"
+NEVER = (CANCELLED, VETOED)
 THETAS = [0.05 * 160 ** (i / 11) for i in range(12)]
 
 
@@ -98,8 +99,8 @@ class Slow:
     def abandon(self, number, ran=None):
         self.story.append((LOST, number, ran))
 
-    def cancel(self, number):
-        self.story.append((CANCELLED, number))
+    def cancel(self, number, unseen):
+        self.story.append((CANCELLED if unseen or not self.hostile else VETOED, number))
 
     # -- one policy ------------------------------------------------------------------------------------------
 
@@ -278,8 +279,8 @@ class Slow:
 
     def _hides(self, hidden, rest):
         """Noise of hidden trials, with what was seen of cut ones or without, and of cancelled ones."""
-        never = sum(self.squares(trial.longest) for trial in hidden if trial.status == CANCELLED)
-        ran = [trial for trial in hidden if trial.status != CANCELLED]
+        never = sum(self.fresh(trial) for trial in hidden if trial.status in NEVER)
+        ran = [trial for trial in hidden if trial.status not in NEVER]
         cut = [trial for trial in ran if trial.status == CUT] if rest else []
         v = sum(
             self.squares(trial.longest) - self.squares(len(trial.steps()) if rest else 0) for trial in ran
@@ -291,7 +292,15 @@ class Slow:
             if ran
             else 0.0
         )
-        return H + self.never(never)
+        return H + self.never(never) + self.chosen(hidden)
+
+    def fresh(self, trial):
+        """The proxy of what nobody can know of a trial that never ran."""
+        return self.squares(trial.longest)
+
+    def chosen(self, trials):
+        """What may have been chosen by the paths of trials that were looked at and cancelled."""
+        return 0.0
 
     def stitch(self, v):
         span = (self.promise.ceiling - self.promise.floor) * self.weight(self.steps)
@@ -312,7 +321,7 @@ class Slow:
                 self._asked = list(trials.values())
                 continue
             trial = trials[number]
-            if what == CANCELLED and number == max(trials):
+            if what in NEVER and number == max(trials) and (what == CANCELLED or trial.sure):
                 del trials[number]
                 self._asked = list(trials.values())
                 continue
@@ -474,19 +483,19 @@ class SlowLearned(Slow):
 
     def safe_hides(self, group):
         places = {t.number: k for k, t in enumerate((t for t in self._asked if not t.order), 1)}
-        ran = [t for t in self.safe(group)[2] if t.status != CANCELLED]
-        never = [t for t in self.safe(group)[2] if t.status == CANCELLED]
+        ran = [t for t in self.safe(group)[2] if t.status not in NEVER]
+        never = [t for t in self.safe(group)[2] if t.status in NEVER]
         if isinstance(self.promise, Bounded):
             span = self.promise.high - self.promise.low
             return span * self.weight(self.longest) * (len(ran) + len(never)), 0.0
-        unit, found = self.squares(self.longest), 0.0
+        unit, found = self.squares(self.longest), self.chosen(never)
         if ran and unit > 0:
             n = max(places[t.number] for t in ran)
             choices = (n + 1) * math.comb(n, len(ran))
             found += self.unseen(len(ran) * unit, unit / 8, 0.1 * self.hidden, choices)
         if never and unit > 0:
             level = 0.05 * self.hidden
-            found += mixture(len(never) * unit, best_rho(8 * unit, level), level)
+            found += mixture(sum(self.fresh(t) for t in never), best_rho(8 * unit, level), level)
         return found, (len(ran) + len(never)) * unit
 
     def means_seen(self, group):
@@ -523,7 +532,7 @@ class SlowLearned(Slow):
         if not self.safe(group)[0] or (self.deterministic and isinstance(self.promise, Bounded)):
             return -math.inf
         sure = [t for t in listed if t.status in (TOLD, CUT) or t.ran]
-        maybe = [t for t in listed if t not in sure and t.status != CANCELLED]
+        maybe = [t for t in listed if t not in sure and t.status not in NEVER]
         if self.in_order:
             surely = sum(t.number < started for t in maybe)
             return min(self.joint(group, [*sure, *maybe[:k]]) for k in range(surely, len(maybe) + 1))
@@ -616,6 +625,17 @@ class SlowReturns(SlowLearned):
             return length * (scale * sum(self.gammas) + half) ** 2
         return length * (scale**2 * sum(g * g for g in self.gammas) + half**2)
 
+    def fresh(self, trial):
+        """Of one that was looked at, the noise alone."""
+        if trial.status == CANCELLED:
+            return self.squares(1)
+        weights = sum(self.gammas) ** 2 if self.promise.next_state else sum(g * g for g in self.gammas)
+        return self.promise.scale**2 * weights
+
+    def chosen(self, trials):
+        """The path may have been chosen: it is worth up to the whole range."""
+        return (self.top - self.bottom) * sum(trial.status == VETOED for trial in trials)
+
     def ends(self, groups):
         return 0.0, 0.0
 
@@ -705,7 +725,7 @@ class SlowReturns(SlowLearned):
 class Whole:
     """One trial and what it earned; `order` is 0 for what counts as the baseline."""
 
-    longest, W = 1, 0.0
+    longest, W, sure = 1, 0.0, False
 
     def __init__(self, number, order, low, guess):
         self.number, self.order, self.low, self.guess = number, order, low, guess

@@ -39,6 +39,10 @@ class Infeasible(SaverError, ValueError):
     """No behaviour can do what was asked."""
 
 
+class AssumptionWarning(UserWarning):
+    """What was done may contradict what was declared; nothing was refused."""
+
+
 def no_such(kind: str, name: Any, known: Iterable[str]) -> InvalidProblem:
     """The error for a name that is not known, with the nearest one."""
     return InvalidProblem(f"no {kind} {name!r}; {nearest(name, known)}")

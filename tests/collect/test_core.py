@@ -338,7 +338,7 @@ def kept_campaign():
 
 def test_a_state_of_this_format_opens_and_goes_on():
     asked, _ = kept_campaign()
-    kept = json.loads((DATA / "state-5.json").read_text(encoding="utf-8"))
+    kept = json.loads((DATA / "state-6.json").read_text(encoding="utf-8"))
     campaign = Campaign.restore(asked.problem, "saver-opt", kept)
     assert campaign.budget.episodes == 32
     assert {trial.kind for trial in campaign.outstanding} == {"design", "earn"}
@@ -350,9 +350,9 @@ def test_a_state_of_this_format_opens_and_goes_on():
     assert campaign.estimate().covered > 0
 
 
-@pytest.mark.parametrize("older", [1, 2, 3, 4])
+@pytest.mark.parametrize("older", [1, 2, 3, 4, 5])
 def test_a_state_of_an_earlier_format_is_refused_by_name(older):
     problem = scenarios.bandit(actions=3).problem
     kept = json.loads((DATA / f"state-{older}.json").read_text(encoding="utf-8"))
-    with pytest.raises(InvalidData, match=f"the state has format {older}; this version reads 5"):
+    with pytest.raises(InvalidData, match=f"the state has format {older}; this version reads 6"):
         Campaign.restore(problem, "saver", kept)

@@ -100,8 +100,8 @@ def hear(kept, slow, number, happens, play, episode):
     for each in (kept, slow):
         if happens in ("told", "cut"):
             each.tell(number, *((play,) if each is kept else ()), episode, happens == "told")
-        elif happens == "cancelled":
-            each.cancel(number)
+        elif happens in ("cancelled", "vetoed"):
+            each.cancel(number, happens == "cancelled")
         else:
             each.abandon(number, ran=happens == "ran")
 
@@ -143,8 +143,12 @@ def story(seed, make, promise, noisy=True, **options):
         elif out and rng.random() > patience:
             some = int(rng.choice(list(out)))
             trial = out.pop(some)
-            happens = "told" if rng.random() >= loss else str(rng.choice(["lost", "ran", "cancelled", "cut"]))
-            if happens == "cancelled" and order == "asked" and some < number:
+            happens = (
+                "told"
+                if rng.random() >= loss
+                else str(rng.choice(["lost", "ran", "cancelled", "vetoed", "cut"]))
+            )
+            if happens in ("cancelled", "vetoed") and order == "asked" and some < number:
                 happens = "lost"
             episode = run(trial, mdp, promise, mean, rng, noisy)
             if happens == "cut" and len(episode) == 1:
@@ -174,7 +178,7 @@ def test_any_order_of_asking_telling_and_losing(make, promise, by, seed):
     if not kept.deterministic:
         np.testing.assert_allclose(last.expected, slow.sums["W"], atol=1e-9)
         np.testing.assert_allclose(last.realised, slow.sums["T"], atol=1e-9)
-    if kept.crosses and slow.story[-1][0] not in ("ask", "cancelled"):
+    if kept.crosses and slow.story[-1][0] not in ("ask", "cancelled", "vetoed"):
         away = [line.ticket for line in kept.away(kept.book) if line.designed] if kept.every else []
         x = last.sum_x - last.strays - sum(ticket.strays for ticket in away)
         assert x == near(slow.sums["X"])
@@ -225,7 +229,7 @@ def test_campaigns_with_trials_out_late_and_lost(name, world):
                 slow.abandon(trial.number)
             elif trial.number == 23:
                 campaign.cancel(trial)
-                slow.cancel(trial.number)
+                slow.cancel(trial.number, False)
             else:
                 episode = player.run(trial)
                 campaign.tell(trial, episode)

@@ -124,9 +124,9 @@ class Naive(Certified):
         super().__init__(terms._replace(losses="random"))
 
     def abandon(self, book, number, play, ran):
-        self.cancel(book, number)
+        self.cancel(book, number, True)
 
-    def cancel(self, book, number):
+    def cancel(self, book, number, unseen):
         del book.out[number], book.lines[number]
 
     def budget_at(self, book, value):

@@ -93,15 +93,19 @@ def story(seed, promise, learned):
         elif out and rng.random() > patience:
             some = int(rng.choice(list(out)))
             table = out.pop(some)
-            happens = "told" if rng.random() >= loss else str(rng.choice(["lost", "ran", "cancelled", "cut"]))
-            if happens == "cancelled" and order == "asked" and some < number:
+            happens = (
+                "told"
+                if rng.random() >= loss
+                else str(rng.choice(["lost", "ran", "cancelled", "vetoed", "cut"]))
+            )
+            if happens in ("cancelled", "vetoed") and order == "asked" and some < number:
                 happens = "lost"
             episode = earned(rng, mdp, promise, table, mean)
             for each, play in ((kept, (stage.play(table).light,)), (slow, ())):
                 if happens in ("told", "cut"):
                     each.tell(some, *play, episode, happens == "told")
-                elif happens == "cancelled":
-                    each.cancel(some)
+                elif happens in ("cancelled", "vetoed"):
+                    each.cancel(some, happens == "cancelled")
                 else:
                     each.abandon(some, ran=happens == "ran")
         yield kept, slow

@@ -63,7 +63,7 @@ class Script:
         self.outcomes, self.problem, self.world = outcomes, THREE.problem, THREE.world
         self.heard, self.started = [], []
 
-    def run(self, trial):
+    def run(self, trial, start=None):
         self.started.append(trial.number)
         return Episode([0], [trial.act(0, 0)], [0.0], [self.outcomes[trial.number - 1]])
 
@@ -74,7 +74,8 @@ class Script:
     def abandon(self, trial, ran):
         self.heard.append(f"lost {trial.number}" if ran is None else f"ran {trial.number}")
 
-    def cancel(self, trial):
+    def cancel(self, trial, *, unseen):
+        assert unseen  # these are cancelled for what came of others
         self.heard.append(f"cancelled {trial.number}")
 
 
@@ -383,7 +384,7 @@ def test_rules_that_cannot_be_are_refused(options, message):
         ({"losses": "random", "engine": "compiled"}, "losses 'random' .* leave engine out"),
         ({"losses": "none"}, "losses is 'none'; it must be one of hostile, random"),
         ({"order": "told"}, "order is 'told'; it must be one of any, asked"),
-        ({"feedback": HALF, "order": "asked"}, "feedback.cancel is 0.5; .* give order='any'"),
+        ({"feedback": HALF, "order": "asked"}, "cancel=0.5.* give order='any'"),
     ],
 )
 def test_simulations_that_cannot_be_are_refused(options, message):

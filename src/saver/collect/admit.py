@@ -64,16 +64,30 @@ def abandoned(state: State, trial: Trial | int, ran: bool | None) -> Abandoned:
     return Abandoned(find(state, trial, "abandoned already").number, ran is True)
 
 
-def cancelled(setup: Setup, state: State, trial: Trial | int) -> Cancelled:
+def cares(setup: Setup, trial: Trial | None) -> bool:
+    """Whether a loss that is declared random may go by where the trial started, which was seen."""
+    chosen = trial is not None and trial.looked and not setup.stage.deterministic
+    return chosen and setup.losses == "random"
+
+
+def cancelled(setup: Setup, state: State, trial: Trial | int, unseen: bool) -> Cancelled:
     """A trial that never started."""
-    number = find(state, trial, "abandoned; what may have run cannot be cancelled").number
+    checks.flag("unseen", unseen)
+    found = find(state, trial, "abandoned; what may have run cannot be cancelled")
+    number = found.number
+    if unseen and (found.looked or (isinstance(trial, Trial) and trial.looked)):
+        raise InvalidData(
+            f"unseen is True, but trial {number} was asked how to act, or was out when the campaign was "
+            "restored, so somebody may know where it starts; cancel it without unseen=True, or, if it may "
+            "have run, abandon it"
+        )
     later = [n for n in range(number + 1, state.asked + 1) if n not in state.cancelled]
     if setup.order == "asked" and later:
         raise InvalidData(
             f"trial {number} cannot be cancelled after trial {later[-1]} was asked: with order='asked' no "
             "trial runs without those before it; cancel the later ones first, or abandon it"
         )
-    return Cancelled(number)
+    return Cancelled(number, unseen)
 
 
 def learned(setup: Setup, history: Any) -> Learned:

@@ -109,7 +109,7 @@ def _cancelled(setup: Setup, state: State, event: Cancelled) -> None:
     state.cancelled.add(event.number)
     state.explored -= trial.kind == "explore"
     for name, keeper in setup.keepers.items():
-        keeper.cancel(state.books[name], event.number)
+        keeper.cancel(state.books[name], event.number, event.unseen)
 
 
 def _learned(setup: Setup, state: State, event: Learned) -> None:

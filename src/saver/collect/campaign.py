@@ -6,6 +6,7 @@ import functools
 import math
 import os
 import threading
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +26,7 @@ from saver.collect.setup import Setup
 from saver.collect.state import State
 from saver.collect.stopping import Precise
 from saver.collect.trial import Trial
-from saver.errors import CampaignEnded, InvalidData, InvalidProblem
+from saver.errors import AssumptionWarning, CampaignEnded, InvalidData, InvalidProblem
 from saver.estimate import Estimate
 from saver.problem import checks
 from saver.problem.episode import Episode
@@ -99,8 +100,10 @@ class Campaign:
     `keep="episodes"` everything that happened is kept, as `events`; by default only sums are.
 
     `losses` declares who chooses what is told, and when: "hostile", somebody who may know all outcomes, or
-    "random", chance, given what was told before. `order` declares which trials can have run: "any" of those
-    that are out, or with "asked" none without those that were asked before it.
+    "random", chance, given what was told before: it must have nothing to do with what was observed in
+    trials that were not told, nor with their states and actions, where they started among these. `order`
+    declares which trials can have run: "any" of those that are out, or with "asked" none without those that
+    were asked before it.
 
     `until` ends the campaign before its last episode, as soon as the answer is precise enough.
 
@@ -138,6 +141,7 @@ class Campaign:
         self._lock, self._busy, self._torn = threading.RLock(), False, False
         self._setup, self._state, self._events = setup, state, events
         self._width: tuple[Any, float] = (None, math.inf)
+        self._warned = False
 
     def _fresh(self) -> None:
         """Before a look: here nothing can have happened elsewhere."""
@@ -190,12 +194,31 @@ class Campaign:
     @alone
     def abandon(self, trial: Trial | int, ran: bool | None = None) -> None:
         """Nothing will be told of a trial. It may have run or not; ran=True: it did."""
-        self._take(admit.abandoned(self._state, trial, ran))
+        event = admit.abandoned(self._state, trial, ran)
+        self._caution(event.number)
+        self._take(event)
+
+    def _caution(self, number: int) -> None:
+        """Warn, once, before a trial is lost that was looked at, where chance is declared to choose."""
+        if not self._warned and admit.cares(self._setup, self._state.out.get(number)):
+            self._warned = True
+            warnings.warn(
+                f"trial {number} was asked how to act and is lost, and losses are declared random: then what "
+                "is lost must have nothing to do with states and actions either, where a trial started among "
+                'them. If that is not sure, begin the campaign with losses="hostile"',
+                AssumptionWarning,
+                stacklevel=5,
+            )
 
     @alone
-    def cancel(self, trial: Trial | int) -> None:
-        """A trial has never started, and never will: another may be asked for in its place."""
-        self._take(admit.cancelled(self._setup, self._state, trial))
+    def cancel(self, trial: Trial | int, *, unseen: bool = False) -> None:
+        """A trial has never started, and never will: another may be asked for in its place.
+
+        `unseen=True` declares that this was decided before anybody saw where the trial would start, or what
+        it would do; it costs little, and the newest trial nothing. Without it the trial may have been chosen
+        by that: where paths are random the certificate then pays for what may have been chosen.
+        """
+        self._take(admit.cancelled(self._setup, self._state, trial, unseen))
 
     # -- answers -----------------------------------------------------------------------------------------
 
@@ -401,7 +424,12 @@ class Campaign:
 
     @classmethod
     def restore(cls, problem: Problem, collector: Collector | str, state: dict[str, Any]) -> Campaign:
-        """A campaign that goes on exactly where `state` was taken, of the same problem and collector."""
+        """A campaign that goes on exactly where `state` was taken, of the same problem and collector.
+
+        Trials that were out may have been looked at since: they cannot be cancelled with `unseen=True`.
+        """
         campaign = cls.__new__(cls)
         campaign._begin(*snapshot.load(problem, collector, state))
+        for trial in campaign._state.out.values():
+            trial.look()
         return campaign

@@ -92,9 +92,10 @@ class Abandoned:
 @portable("cancelled")
 @dataclass(frozen=True, eq=False)
 class Cancelled:
-    """A trial has never started."""
+    """A trial has never started; `unseen`: so it was decided before anybody saw where it would."""
 
     number: int
+    unseen: bool = False
 
 
 @portable("learned")

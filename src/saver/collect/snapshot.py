@@ -20,7 +20,7 @@ from saver.problem.codec import pack, unpack
 from saver.problem.statement import Problem
 from saver.safety.policies import Policy
 
-FORMAT = 5
+FORMAT = 6
 BROKEN = (KeyError, TypeError, AttributeError, ValueError, IndexError, AssertionError, zlib.error)
 
 

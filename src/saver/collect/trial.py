@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import overload
 
 import numpy as np
@@ -22,12 +22,15 @@ class Trial:
         kind: "explore", "design", "earn" or "baseline".
         follows: what `act` follows, where some behaviour can be; `policy` is the same as a table.
         draws: one uniform number for each step, or None where the policy leaves nothing to chance.
+        looked: whether `act` was called here: then it is known where the trial starts. The one thing that
+            changes.
     """
 
     number: int
     kind: str
     follows: Policy
     draws: Floats | None
+    looked: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         if self.draws is not None:
@@ -61,11 +64,17 @@ class Trial:
 
         In a state that is said by its name the answer is the action's name, if actions have names.
         """
+        self.look()
         if not isinstance(state, str):
             return self._act(step, state)
         mdp = self.follows.grid.mdp
         told: int | str = mdp.action_labels.said(self._act(step, mdp.state_labels.number("state", state)))
         return told
+
+    def look(self) -> None:
+        """Somebody knows where it starts."""
+        if not self.looked:
+            object.__setattr__(self, "looked", True)
 
     def _act(self, step: int, state: int) -> int:
         mdp = self.follows.grid.mdp

@@ -133,10 +133,11 @@ def _returns(feedback: Feedback | None, losses: str, order: str, engine: str | N
             f"engine is 'compiled', feedback {feedback!r}, losses {losses!r} and order {order!r}; only the "
             "reference engine knows other feedback than all at once: leave engine out"
         )
-    if feedback is not None and feedback.cancel and order == "asked":
+    among = feedback is not None and (feedback.cancel or (feedback.out and feedback.veto))
+    if among and order == "asked":
         raise InvalidProblem(
-            f"order is 'asked' and feedback.cancel is {feedback.cancel:g}; what is cancelled here was asked "
-            "before others that ran: give order='any'"
+            f"order is 'asked' and {feedback!r} cancels among a batch what was asked before others that ran: "
+            "give order='any'"
         )
     return returns
 

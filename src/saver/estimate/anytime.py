@@ -239,7 +239,7 @@ class Anytime:
         else:
             self._leave(book, number)
 
-    def cancel(self, book: RewardBook, number: int) -> None:
+    def cancel(self, book: RewardBook, number: int, unseen: bool) -> None:
         """What never started has no rewards; but whoever says so may know what they would have been."""
         self.abandon(book, number, None, False)  # type: ignore[arg-type]
 

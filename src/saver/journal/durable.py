@@ -98,16 +98,30 @@ class DurableCampaign(Written):
 
         def work() -> None:
             if _number(trial) not in self._state.abandoned:
-                self._happen(admit.abandoned(self._state, _number(trial), ran))
+                event = admit.abandoned(self._state, _number(trial), ran)
+                self._caution(event.number)
+                self._happen(event)
 
         self._request(work)
 
-    def cancel(self, trial: Trial | Reserved | int) -> None:
-        """As `Campaign.cancel`; again, if it was cancelled already, it changes nothing."""
+    def cancel(self, trial: Trial | Reserved | int, *, unseen: bool = False) -> None:
+        """As `Campaign.cancel`; again, if it was cancelled already, it changes nothing.
+
+        Only a trial that was asked for with start=False, and not started, can be cancelled with unseen=True.
+        """
+        number = _number(trial)
 
         def work() -> None:
-            if _number(trial) not in self._state.cancelled:
-                self._happen(admit.cancelled(self._setup, self._state, _number(trial)))
+            if number in self._state.cancelled:
+                return
+            event = admit.cancelled(self._setup, self._state, number, unseen)
+            if unseen and self._leases.of[number].started:
+                raise InvalidData(
+                    f"unseen is True, but trial {number} was started, and where it starts may have been seen "
+                    "in another process; ask with start=False what may be cancelled so, or cancel it without "
+                    "unseen=True"
+                )
+            self._happen(event)
 
         self._request(work)
 
@@ -204,6 +218,7 @@ class DurableCampaign(Written):
     def _leave(self, number: int) -> None:
         """The end of a block in which nothing was told."""
         if number in self._state.out:
+            self._caution(number)
             self._happen(admit.abandoned(self._state, number, None))
 
     def _tell_all(self, heard: list[Heard], several: bool = False) -> list[str]:

@@ -125,7 +125,7 @@ class Written(Folded):
             event: Event = Abandoned(number)
             if not self._leases.of[number].started:
                 with contextlib.suppress(InvalidData):  # with order="asked", after a later one
-                    event = admit.cancelled(self._setup, self._state, number)
+                    event = admit.cancelled(self._setup, self._state, number, True)
             self._happen(event, why="expired")
 
     @property

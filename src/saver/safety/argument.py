@@ -25,6 +25,7 @@ class Argument(Ledger):
     """The numbers of the argument, fixed before the first episode, and what follows from a tally."""
 
     designed_part = 1.0  # of the level of noise: that of designed trials
+    path_span = 0.0  # how far what is summed may be off by the path of a trial, where that is not known
     hidden_part = 1.0  # of what noise and cancelled trials have of the hidden share: that of designed trials
 
     def __init__(self, terms: Terms) -> None:
@@ -60,6 +61,10 @@ class Argument(Ledger):
     def proxy_of(self, play: Play) -> float:
         """Of the noise of an episode: scale^2 sum discount^2t over the steps that can happen."""
         return float(self.promise.scale**2 * play.noise)
+
+    def noise_of(self, play: Play) -> float:
+        """The same, of the noise alone: it stays fresh for whoever has seen the path."""
+        return self.proxy_of(play)
 
     @property
     def crosses(self) -> bool:
@@ -108,7 +113,7 @@ class Argument(Ledger):
         if self.bounded:
             return tally.hides + self.span * sum(ticket.longest for ticket in tickets), 0.0
         noise = self._noise(tally, away, tally.whole + len(tickets), tally.cut, v)
-        return noise + self.never(tally.cancelled), v + tally.cancelled
+        return noise + self.never(tally.fresh), v + tally.cancelled
 
     def together(self, tally: Tally, away: Sequence[Line]) -> float:
         """sum X - u(sum v) of step 4: what has no X may have strayed, and a cut trial has none."""
@@ -117,7 +122,7 @@ class Argument(Ledger):
         noise = self._noise(tally, away, tally.whole + tally.cut + len(tickets), 0, v)
         strays = tally.strays + sum(ticket.strays for ticket in tickets)
         sum_v = tally.sum_v + sum(ticket.v for ticket in tickets)
-        slack = strays + noise + self.never(tally.cancelled) + self.boundary(sum_v)
+        slack = strays + noise + self.never(tally.fresh) + self.boundary(sum_v)
         return float(tally.sum_x - slack)
 
     def _noise(self, tally: Tally, away: Sequence[Line], whole: int, cut: int, v: float) -> float:

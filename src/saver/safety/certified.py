@@ -39,6 +39,7 @@ from saver.safety.entries import (
     LOST,
     OUT,
     TOLD,
+    VETOED,
     CertifiedBook,
     CertifiedTicket,
     Gone,
@@ -228,17 +229,22 @@ class Certified(Argument):
             book.gone.append(found)
         return found
 
-    def cancel(self, book: CertifiedBook, number: int) -> None:
-        """Forget the last trial asked; of an earlier one its place remains, because later ones followed."""
-        super().cancel(book, number)
-        if number == book.newest:
+    def cancel(self, book: CertifiedBook, number: int, unseen: bool) -> None:
+        """Forget the last trial asked, if nothing can have been chosen by it; else its place remains.
+
+        Of an earlier one, because later ones followed; of one whose start or draws were seen, because its
+        path was: what is dropped then chooses among paths.
+        """
+        super().cancel(book, number, unseen)
+        blind = unseen or not self.hostile
+        if number == book.newest and (blind or book.lines[number].way.sure):
             book.ordered -= book.lines[number].designed
             book.safe_ordered -= not book.lines[number].designed
             book.newest -= 1
             del book.lines[number]
             book.now = None
             return
-        self._leave(book, number, CANCELLED)
+        self._leave(book, number, CANCELLED if blind else VETOED)
         self._settle(book, number)
 
     def _leave(self, book: CertifiedBook, number: int, status: str) -> Line:

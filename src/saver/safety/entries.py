@@ -13,6 +13,7 @@ from saver.safety.ledger import Book, Ticket
 from saver.safety.plays import Play
 
 OUT, TOLD, CUT, LOST, CANCELLED = "out", "told", "cut", "lost", "cancelled"
+VETOED = "vetoed"  # cancelled by somebody who may have seen where it would start and what it would draw
 
 
 @portable("certified-ticket")
@@ -89,7 +90,7 @@ class Line:
     order: int  # among designed trials, or among baseline trials
     low: float = 0.0  # the largest lower value so far
     box: int = 0  # which of the book's midpoints it was asked with
-    status: str = OUT  # then TOLD, CUT, LOST or CANCELLED
+    status: str = OUT  # then TOLD, CUT, LOST, CANCELLED or VETOED
     episode: Any = None  # what the box learns
     gained: float = 0.0  # sum discount^t C
     proxy: float = 0.0  # scale^2 sum discount^2t over the steps seen
@@ -145,6 +146,7 @@ class SafeTally:
         realised: discounted visits, [S, A].
         whole: those that are hidden.
         never: those that were cancelled.
+        vetoed: of these, those whose path may have been seen.
         last: the place of the last hidden one among baseline trials.
     """
 
@@ -156,6 +158,7 @@ class SafeTally:
     realised: Any = None
     whole: int = 0
     never: int = 0
+    vetoed: int = 0
     last: int = 0
 
 
@@ -174,11 +177,12 @@ class Tally:
         tilt: of returns: see `bernstein`, R.
         expected, realised: discounted visits, for the paths; by pair, None where there is one.
         unseen: discounted visits after the cut of trials that go one way, or expected of the others, by pair.
-        sum_x, sum_v: of X and its proxy, and `strays` of those that have no X.
+        sum_x, sum_v: of X and its proxy, and `strays` of those that have no X: what their paths may hide.
         whole, cut: designed trials that are hidden, all of them or from some step on.
         whole_proxy, cut_proxy, rest_proxy: of these, and of the steps after the cut.
         hides: what these steps may have earned, where observations are bounded.
         cancelled: the proxy of trials that never ran.
+        fresh: of this, what nobody can have known: all of it, or that of the noise alone.
         last: the place of the last hidden one.
         safe: the same of baseline trials, where V0 is learned.
     """
@@ -205,6 +209,7 @@ class Tally:
     rest_proxy: float = 0.0
     hides: float = 0.0
     cancelled: float = 0.0
+    fresh: float = 0.0
     last: int = 0
     safe: Any = None
 

@@ -66,7 +66,7 @@ class Learned(Certified):
         super().__init__(terms)
         self.joint_level, self.value_level = joint * self.levels.noise, value * self.levels.noise
         few = max(FEW, terms.episodes / PART)
-        self.safe_proxy = self.proxy_of(self.baseline)
+        self.safe_proxy, self.safe_noise = self.proxy_of(self.baseline), self.noise_of(self.baseline)
         length = self.baseline.longest * few
         self.safe_rule = Rule.of(self.promise, self.value_level / 2, self.safe_proxy * few, length)
         level = self.joint_level or self.value_level
@@ -151,13 +151,15 @@ class Learned(Certified):
         """`hides` of baseline trials, on either side."""
         if self.bounded:
             return self.span * self.baseline.longest * (safe.whole + safe.never), 0.0
-        v, never, noise = safe.whole * self.safe_proxy, safe.never * self.safe_proxy, 0.0
+        v, never = safe.whole * self.safe_proxy, safe.never * self.safe_proxy
+        fresh = (safe.never - safe.vetoed) * self.safe_proxy + safe.vetoed * self.safe_noise
+        noise = safe.vetoed * self.path_span
         if v > 0.0:
             sets = log_sets(float(safe.last), float(safe.whole))
-            noise = float(unseen(v, self.safe_proxy / EIGHT, self.log_safe - sets))
-        if never > 0.0:
+            noise += float(unseen(v, self.safe_proxy / EIGHT, self.log_safe - sets))
+        if fresh > 0.0:
             noise += float(
-                mixture(never, best_rho(EIGHT * self.safe_proxy, self.never_safe), self.never_safe)
+                mixture(fresh, best_rho(EIGHT * self.safe_proxy, self.never_safe), self.never_safe)
             )
         return noise, v + never
 

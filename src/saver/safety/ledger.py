@@ -213,8 +213,8 @@ class Ledger(ABC):
         else:
             book.lost += self.floor_value(play) - self.required(book)
 
-    def cancel(self, book: Any, number: int) -> None:
-        """A trial has never started, and never will."""
+    def cancel(self, book: Any, number: int, unseen: bool) -> None:
+        """A trial has never started, and never will; `unseen`: nobody knew where it would."""
         del book.out[number]
 
     @abstractmethod

@@ -32,7 +32,7 @@ from saver.problem.moments import Moments
 from saver.problem.promise import Bounded
 from saver.safety.bernstein import Bernstein, excess, guessed
 from saver.safety.certified import Certified
-from saver.safety.entries import TOLD, CertifiedBook, CertifiedTicket, Line, SafeTally, Tally
+from saver.safety.entries import TOLD, VETOED, CertifiedBook, CertifiedTicket, Line, SafeTally, Tally
 from saver.safety.learned import FEW, PART, Learned
 from saver.safety.ledger import Book, Ledger, Terms
 from saver.safety.noise import Rule
@@ -60,9 +60,9 @@ class ReturnsBook(Book):
 class WholeSums(Sums):
     """Adds trials that are known by what they earned alone."""
 
-    def __init__(self, terms: Terms, span: float) -> None:
+    def __init__(self, terms: Terms, span: float, noise: float, path_span: float) -> None:
         super().__init__(terms)
-        self.span = span
+        self.span, self.noise, self.path_span = span, noise, path_span
 
     def add(self, tally: Tally, line: Line) -> None:
         """One trial more, told or hidden."""
@@ -76,6 +76,11 @@ class WholeSums(Sums):
             tally.length += line.length
         elif self.hostile:
             self._hide(tally, line)
+            tally.strays += self.path_span * (line.status == VETOED)
+
+    def fresh(self, line: Line) -> float:
+        """The noise; and where the path went, if nobody has seen it begin."""
+        return self.noise if line.status == VETOED else super().fresh(line)
 
 
 class Returns(Certified):
@@ -88,7 +93,8 @@ class Returns(Certified):
         self.bounded, self.baseline = isinstance(promise, Bounded), self.stage.play(terms.problem.baseline)
         self.least, self.most = promise.of_episode(1.0, self.baseline.longest)
         self.span, self.length, self.places = self.most - self.least, 1.0, 0
-        self.sums = WholeSums(terms, self.span)
+        self.path_span = 0.0 if self.bounded else self.span
+        self.sums = WholeSums(terms, self.span, self.noise_of(self.baseline), self.path_span)
         self.levels = Shares(*(level * part for part in shares_of_returns(self.bounded, terms.losses)))
         self.unit_proxy, half = self.proxy_of(self.baseline), terms.episodes / 2
         noise = self.designed_part * self.levels.noise
@@ -107,10 +113,15 @@ class Returns(Certified):
 
     def proxy_of(self, play: Play) -> float:
         """Of what an episode earns: noise, and where it went."""
-        scale, half = self.promise.scale, self.span / 2
+        half = self.span / 2
         if self.promise.next_state:
-            return float((scale * play.longest + half) ** 2)
-        return float(scale**2 * play.noise + half**2)
+            return float((self.promise.scale * play.longest + half) ** 2)
+        return float(self.noise_of(play) + half**2)
+
+    def noise_of(self, play: Play) -> float:
+        """Of the noise alone."""
+        scale = self.promise.scale
+        return float((scale * play.longest) ** 2 if self.promise.next_state else scale**2 * play.noise)
 
     def open(self) -> Any:
         """Nothing asked; there is no box."""
@@ -177,6 +188,11 @@ class Returns(Certified):
     def worth(self, tally: Tally, away: Sequence[Line], ends: Any) -> float:
         """What the told trials of a tally are worth at least, those that are away hidden."""
         return self.seen_worth(tally, away)
+
+    def hides(self, tally: Tally, away: Sequence[Line]) -> tuple[float, float]:
+        """Also what was chosen by paths: of a trial cancelled by one who saw it begin."""
+        found, v = super().hides(tally, away)
+        return found + tally.strays, v
 
     def seen_worth(self, tally: Tally, away: Sequence[Line] = ()) -> float:
         """sum X - u(v), or sum X - span excess(Q, R), less what is hidden."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from saver.safety.entries import CANCELLED, CUT, TOLD, Line, Tally
+from saver.safety.entries import CANCELLED, CUT, TOLD, VETOED, Line, Tally
 from saver.safety.ledger import Terms
 
 
@@ -54,8 +54,9 @@ class Sums:
             if line.been is not None:
                 cells, been = line.been
                 safe.realised.ravel()[cells] += been
-        elif self.hostile and line.status == CANCELLED:
+        elif self.hostile and line.status in (CANCELLED, VETOED):
             safe.never += 1
+            safe.vetoed += line.status == VETOED
         elif self.hostile:
             safe.whole, safe.last = safe.whole + 1, max(safe.last, line.order)
 
@@ -87,6 +88,10 @@ class Sums:
         if episode is not None:
             np.add.at(hidden, (episode.states, episode.actions), -1.0)
 
+    def fresh(self, line: Line) -> float:
+        """Of the proxy of a cancelled trial, that of what nobody can have known: its noise."""
+        return float(line.ticket.proxy)
+
     def _rest(self, tally: Tally, line: Line) -> None:
         """What is known of a trial after its cut: where it goes, and what that is worth at least."""
         if tally.unseen is None:
@@ -102,8 +107,9 @@ class Sums:
         tally.hides += self.span * (ticket.longest - line.length)
         tally.strays += ticket.strays
         tally.sum_v += ticket.v
-        if line.status == CANCELLED:
+        if line.status in (CANCELLED, VETOED):
             tally.cancelled += ticket.proxy
+            tally.fresh += self.fresh(line)
             return
         tally.last = max(tally.last, line.order)
         if line.status == CUT:

@@ -33,13 +33,13 @@ class Player:
         checks.flag("tells_end", tells_end)
         self.world, self.rng, self.tells_end = world, np.random.default_rng(seed), tells_end
 
-    def run(self, trial: Trial) -> Episode:
-        """One episode."""
+    def run(self, trial: Trial, start: int | None = None) -> Episode:
+        """One episode, from where it is known to start if it is."""
         mdp = self.world.mdp
         states: list[int] = []
         actions: list[int] = []
         observed: list[tuple[float, Any]] = []
-        s = self.begin()
+        s = self.begin() if start is None else start
         final: int | None = None
         for t in range(mdp.horizon):
             a = trial.act(t, s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from saver.collect import Campaign, Trial
+from saver.errors import AssumptionWarning
+from saver.problem.bellman import onward, values
 from saver.problem.episode import Episode
 from saver.simulator.feedback import Feedback
 from saver.simulator.player import Player
@@ -30,6 +33,8 @@ class Letter:
         episode: what happened, once it has started.
         gained: sum discount^t C_t.
         steps: after so many steps it is cut off; None where all is told.
+        start: where it starts, once somebody has looked.
+        promises: how much more than it is worth it will earn, by what was seen then.
     """
 
     trial: Trial
@@ -38,6 +43,8 @@ class Letter:
     episode: Episode | None = None
     gained: float = math.nan
     steps: int | None = None
+    start: int | None = None
+    promises: float = 0.0
 
     @property
     def noise(self) -> float:
@@ -63,7 +70,8 @@ class Post:
         self.feedback, self.campaign, self.player = feedback, campaign, player
         self.account, self.rng = account, rng
         self.waiting: list[Letter] = []  # in the order of asking
-        self.lost = self.settled = 0
+        self.lost = self.settled = self.vetoed = 0
+        self._ahead: dict[Any, Any] = {}  # what policies are worth from each state on, [L + 1, S]
 
     def send(self, trial: Trial) -> Episode | None:
         """A trial goes out; what happened in it, where it has started."""
@@ -71,7 +79,13 @@ class Post:
         letter, rules = Letter(trial, self.account.ask(trial), learned), self.feedback
         if trial.number <= rules.straggle:
             return None
-        if len(self.waiting) >= int(rules.cancel * (rules.out + 1)):
+        if rules.starts:
+            self._look(letter)
+        if rules.veto > 0.0 and rules.out == 0 and self._is_vetoed(letter):
+            self._cancel(letter, unseen=False)
+            return None
+        idle = rules.out + 1 if rules.veto > 0.0 else int(rules.cancel * (rules.out + 1))
+        if rules.out == 0 or len(self.waiting) >= idle:
             self._start(letter)
         self.waiting.append(letter)
         self.settle(rules.out)
@@ -107,7 +121,8 @@ class Post:
 
     def rank(self, letter: Letter) -> float:
         """Lowest is whom one would hide."""
-        return letter.gained if self.feedback.which == "outcome" else letter.noise
+        which = self.feedback.which
+        return letter.promises if which == "start" else letter.gained if which == "outcome" else letter.noise
 
     def _choose(self) -> None:
         """Of all that wait some are lost, and then all others told."""
@@ -125,16 +140,47 @@ class Post:
             self._tell(letter)
 
     def _start_or_cancel(self) -> None:
-        """Start those that have not, the newest first, until without the rest the sum looks high."""
+        """Start those that have not, the newest first, until without the rest the sum looks high.
+
+        Where some are vetoed, by where they start, all others start.
+        """
+        for letter in [letter for letter in self.waiting if self._is_vetoed(letter)]:
+            self.waiting.remove(letter)
+            self._cancel(letter, unseen=False)
         seen = [letter for letter in self.waiting if letter.episode is not None]
         for letter in reversed([letter for letter in self.waiting if letter.episode is None]):
-            if self.peak(seen) > HIGH:
+            if self.feedback.cancel > 0.0 and self.peak(seen) > HIGH:
                 self.waiting.remove(letter)
-                self.campaign.cancel(letter.trial)
-                self.account.cancel(letter.trial.number)
+                self._cancel(letter, unseen=True)
             else:
                 self._start(letter)
                 seen.insert(0, letter)
+
+    def _look(self, letter: Letter) -> None:
+        """Where it will start, what it will do there, and what that promises."""
+        truth, trial = self.account.truth, letter.trial
+        letter.start = start = self.player.begin()
+        action = trial.act(0, start)
+        safe = trial.kind == "baseline"
+        if safe and not letter.learned:
+            return
+        key, mdp = trial.follows.key, truth.scenario.world.mdp
+        if key not in self._ahead:
+            table = truth.stage.grid.adopted(trial.follows).table()
+            self._ahead[key] = values(mdp, table, truth.means[0])[1]
+        mean = truth.means[0][start, action]
+        promised = mean + mdp.discount * float(onward(mdp, self._ahead[key])[start, action]) - letter.worth
+        letter.promises = -promised if safe else promised
+
+    def _is_vetoed(self, letter: Letter) -> bool:
+        rules, asked = self.feedback, letter.trial.number
+        over = rules.vetoes and asked > rules.vetoes
+        return not over and letter.promises < 0.0 and self.vetoed < int(rules.veto * asked)
+
+    def _cancel(self, letter: Letter, unseen: bool) -> None:
+        self.campaign.cancel(letter.trial, unseen=unseen)
+        self.account.cancel(letter.trial.number)
+        self.vetoed += not unseen
 
     @staticmethod
     def peak(letters: Sequence[Letter]) -> float:
@@ -143,7 +189,7 @@ class Post:
         return float(np.max(np.cumsum(noise) / np.sqrt(np.cumsum(noise**2)), initial=-math.inf))
 
     def _start(self, letter: Letter) -> None:
-        episode = self.player.run(letter.trial)
+        episode = self.player.run(letter.trial, letter.start)
         weights = self.campaign.problem.mdp.discount ** np.arange(len(episode))
         letter.episode, letter.gained = episode, float(weights @ self._guarded(episode))
         if len(episode) > 1 and self._chance(self.feedback.cut):
@@ -174,7 +220,9 @@ class Post:
         self.settled += 1
 
     def _abandon(self, letter: Letter) -> None:
-        self.campaign.abandon(letter.trial, ran=self.feedback.ran)
+        with warnings.catch_warnings():  # it is known here who has chosen it
+            warnings.simplefilter("ignore", AssumptionWarning)
+            self.campaign.abandon(letter.trial, ran=self.feedback.ran)
         self.account.abandon(letter.trial.number, ran=self.feedback.ran is True)
         self.settled += 1
         self.lost += 1

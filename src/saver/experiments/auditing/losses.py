@@ -14,7 +14,7 @@ from saver.collect import Campaign
 from saver.collect.collectors import find_collector
 from saver.estimate import Estimate
 from saver.estimate.interval import LEVEL
-from saver.experiments.auditing.manners import EPISODES, MANNERS, Case
+from saver.experiments.auditing.manners import EPISODES, MANNERS, VETOES, Case
 from saver.experiments.work import named_seed
 from saver.problem.seeds import child_seed
 from saver.simulator import Player, Truth, knowledge_of, rounds
@@ -44,7 +44,7 @@ class Ended(NamedTuple):
 
 def campaign(case: Case, seed: np.random.SeedSequence) -> Ended:
     """One campaign."""
-    made, manner = case.make(), MANNERS[case.manner]
+    made, manner = case.make(), (MANNERS | VETOES)[case.manner]
     recipe = find_collector(case.collector)
     collecting = Campaign(
         made.problem,

@@ -13,6 +13,7 @@ import numpy as np
 from saver.experiments.auditing.asked import COINS, Promise, asked, grid, one_outcome, with_constraints
 from saver.experiments.auditing.guarded import guarded
 from saver.experiments.auditing.hostile import HOSTILE
+from saver.experiments.auditing.starts import STARTS
 from saver.experiments.auditing.unknown import EDGES, blind
 from saver.problem import Bernoulli, Gaussian, Law, Mdp, Scenario, SubGaussian
 from saver.scenarios import find_scenario
@@ -95,10 +96,16 @@ WORLDS: dict[str, Callable[[], Scenario]] = {
 }
 
 
+def _forgotten(name: str) -> Scenario:
+    """The same where transitions are unknown."""
+    return blind(STARTS[name](), LOW)
+
+
 UNKNOWN: dict[str, Callable[[], Scenario]] = {
     f"{name}, unknown": partial(_blind, name)
     for name in ("coins", "normal", "ends early, coins", "coins, learned by alpha", "shared noise")
 }
+BY_START = STARTS | {f"{name}, unknown": partial(_forgotten, name) for name in STARTS if "many" not in name}
 
 
 class Manner(NamedTuple):
@@ -127,6 +134,13 @@ MANNERS = {
         Feedback(lose=0.3, ran=True, out=30, back="random"), losses="random"
     ),
 }
+VETOES = {
+    "vetoed one by one": Manner(Feedback(veto=0.9)),
+    "a third vetoed": Manner(Feedback(veto=0.3)),
+    "vetoed in batches": Manner(Feedback(veto=0.5, out=10, back="held")),
+    "vetoed at first": Manner(Feedback(veto=0.9, vetoes=300)),
+    "most lost by their starts": Manner(Feedback(lose=0.7, which="start", out=5, ran=True)),
+}  # by who looks where trials start before it is decided which of them run
 
 
 @dataclass(frozen=True)
@@ -145,7 +159,7 @@ class Case:
 
     def make(self) -> Scenario:
         """The world, with this delta."""
-        made = (WORLDS | UNKNOWN)[self.world]()
+        made = (WORLDS | UNKNOWN | BY_START)[self.world]()
         problem = dataclasses.replace(made.problem, delta=self.delta)
         return dataclasses.replace(made, problem=problem, episodes=EPISODES)
 
@@ -228,6 +242,37 @@ UNKNOWN_CASES = tuple(
         ("three stragglers", "shared noise", "safe-on-policy"),
         ("half cut off at their best", "ends early, coins", "safe-on-policy"),
         ("30 % lost, declared random", "normal", "safe-on-policy"),
+    )
+    for delta in (LOW, HIGH)
+)
+VETO_CASES = tuple(
+    Case(manner, world, collector, delta)
+    for manner, world, collector in (
+        ("vetoed one by one", "ten contexts", "safe-on-policy"),
+        ("vetoed one by one", "ten contexts, loud", "saver-opt"),
+        ("vetoed one by one", "ten contexts, coins", "safe-on-policy"),
+        ("vetoed one by one", "ten contexts, learned", "safe-on-policy"),
+        ("vetoed one by one", "many contexts", "safe-on-policy"),
+        ("vetoed one by one", "many contexts, coins", "safe-on-policy"),
+        ("vetoed one by one", "ten contexts, unknown", "safe-on-policy"),
+        ("vetoed one by one", "ten contexts, coins, unknown", "safe-on-policy"),
+        ("vetoed one by one", "ten contexts, coins, learned, unknown", "safe-on-policy"),
+        ("a third vetoed", "ten contexts, steps", "safe-on-policy"),
+        ("a third vetoed", "ten contexts, loud", "safe-on-policy"),
+        ("a third vetoed", "ten contexts, steps, unknown", "safe-on-policy"),
+        ("a third vetoed", "ten contexts, loud, unknown", "safe-on-policy"),
+        ("a third vetoed", "ten contexts, coins, learned", "safe-on-policy"),
+        ("vetoed in batches", "ten contexts", "safe-on-policy"),
+        ("vetoed in batches", "many contexts, coins", "safe-on-policy"),
+        ("vetoed in batches", "ten contexts, unknown", "safe-on-policy"),
+        ("vetoed in batches", "ten contexts, learned, unknown", "safe-on-policy"),
+        ("vetoed in batches", "ten contexts, coins, unknown", "safe-on-policy"),
+        ("vetoed at first", "ten contexts", "safe-on-policy"),
+        ("vetoed at first", "ten contexts, loud, unknown", "safe-on-policy"),
+        ("most lost by their starts", "ten contexts", "safe-on-policy"),
+        ("most lost by their starts", "many contexts", "safe-on-policy"),
+        ("most lost by their starts", "ten contexts, coins, unknown", "safe-on-policy"),
+        ("most lost by their starts", "ten contexts, loud, unknown", "safe-on-policy"),
     )
     for delta in (LOW, HIGH)
 )
