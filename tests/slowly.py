@@ -64,11 +64,13 @@ class Slow:
         self.draws_decide = self.deterministic = one_way and np.count_nonzero(self.mdp.start) == 1
         if self.rail.learned:
             self.deterministic = self.deterministic and len(paths(self.mdp, problem.baseline)) == 1
-        self.part = 1.0  # of noise and hidden noise: that of designed trials
+        self.part = self.returns_part = 1.0  # of noise and hidden noise, of returns: that of designed trials
+        self.bets = isinstance(self.promise, Bounded) and not self.deterministic
         self.hidden, self.box, self.noise, self.crossing = [
             problem.delta * part
             for part in (
                 ((0.1, 0.15, 0.75, 0.0) if self.hostile else (0.0, 0.15, 0.85, 0.0)) if self.deterministic
+                else ((0.01, 0.02, 0.01, 0.96) if self.hostile else (0.0, 0.02, 0.01, 0.97)) if self.bets
                 else ((0.1, 0.45, 0.45, 0.0) if self.hostile else (0.0, 0.5, 0.5, 0.0))
                 if self.promise.next_state
                 else ((0.1, 0.45, 0.225, 0.225) if self.hostile else (0.0, 0.5, 0.25, 0.25))
@@ -314,6 +316,7 @@ class Slow:
 
     def replay(self):
         trials, bound, started = {}, 0.0, 0
+        self.renews, self.table = 0, None
         for what, number, *rest in self.story:
             self._asked = list(trials.values())
             if what == "ask":
@@ -372,13 +375,93 @@ class Slow:
         if ways is None:
             trial = Asked(number, 0, paths(self.mdp, self.problem.baseline), 0.0)
             trial.discount = self.mdp.discount
+            if self.bets and self.rail.learned:
+                trial.W, trial.m = self.w0, self._control(trials)
             return trial
         m, h, W = (lower + upper) / 2, (upper - lower) / 2, self.visits(ways)
         trial = Asked(number, order, ways, float(np.sum(W * lower)))
         trial.W, trial.m, trial.discount = W, m, self.mdp.discount
+        if self.bets:
+            trial.m = self._control(trials)
         trial.v = self.squares(trial.longest) + self.weight(trial.longest) * float(np.sum(W * h**2))
         trial.strays = max(self.along(way, h) for _, way in ways) + float(np.sum(W * h))
         return trial
+
+    def _control(self, trials):
+        """m of a trial asked now: means shrunk to that of all; made anew by and by."""
+        n = 1 + sum(bool(t.order) or self.rail.learned for t in trials.values())
+        if n < self.renews:
+            return self.table
+        self.renews, seen = max(n + 1, math.ceil(1.1 * n)), {}
+        low, span = self.promise.floor, self.promise.ceiling - self.promise.floor
+        for trial in (*self.history, *self._groups(trials)[-1]):
+            for pair, c in trial.steps():
+                seen.setdefault(pair, []).append((c - low) / span)
+        counts, every = {p: len(x) for p, x in seen.items()}, [c for x in seen.values() for c in x]
+        usual = (self._value(trials) / self.safe_length() - low) / span
+        mu, N, kappa = (min(max(usual, 0), 1) + sum(every)) / (1 + len(every)), len(every), math.inf
+        if 1 < len(seen) < N:
+            W = max(sum(n * np.var(seen[p]) for p, n in counts.items()), 0.25) / (N - len(seen))
+            between = sum(n * (np.mean(seen[p]) - np.mean(every)) ** 2 for p, n in counts.items())
+            k = len(seen) - 1
+            tau = (between - k * W - W * math.sqrt(2 * k)) / (N - sum(n * n for n in counts.values()) / N)
+            kappa = W / tau if tau > 0 else math.inf
+        self.table = np.full((self.mdp.states, self.mdp.actions), low + span * mu)
+        if kappa < math.inf:
+            for p, x in seen.items():
+                self.table[p] = low + span * (sum(x) + kappa * mu) / (len(x) + kappa)
+        return self.table
+
+    def safe_length(self):
+        return float(np.sum(self.visits(paths(self.mdp, self.problem.baseline))))
+
+    def _value(self, trials):
+        """V0 as believed."""
+        return (self.rail.low + self.rail.high) / 2
+
+    def capital(self, level, episodes):
+        """Rates and weights of bets."""
+        alike = self.weight(self.steps) ** 2 / sum(self.mdp.discount ** (2 * t) for t in range(self.steps))
+        step = (FASTEST / SLOWEST) ** 0.2
+        more = round(math.log(alike) / 2 / math.log(step))
+        x = np.geomspace(SLOWEST, FASTEST * math.sqrt(alike), RATES + more)
+        x = x * math.sqrt(2 * math.log(1 / level) / episodes)
+        likely = np.array([1.0] * more + list(LIKELY))
+        return x / (1 + x), level * likely / likely.sum()
+
+    def gains(self, logs, rule):
+        """The E at which the average of exp(L - lambda E) is 1 / level, by bisection."""
+        rates, weights = rule
+        if not len(rates):
+            return 0.0
+        return brentq(lambda E: logsumexp(logs - rates * E, b=weights), -1e5, 1e5, xtol=1e-13, rtol=1e-13)
+
+    @property
+    def range(self):
+        ends = self.promise.of_episode(1.0, self.weight(self.mdp.horizon))
+        return ends[1] - ends[0]
+
+    def y(self, trial):
+        """What was earned more than expected and than the path explains, in units of the range."""
+        rests = [self.mdp.discount**t * (c - trial.m[pair]) for t, (pair, c) in enumerate(trial.steps())]
+        return sum(rests) / self.range
+
+    def _bet(self, group, lower):
+        """Step 6, bounded."""
+        rule = self.capital(self.returns_part * self.crossing, self.episodes / 2)
+        total, logs = 0.0, np.zeros(len(rule[0]))
+        for trial in (trial for trial in group if trial.order):
+            total += float(np.sum(trial.W * lower)) if trial.status == CUT else 0.0
+            if trial.status == TOLD:
+                total += float(np.sum(trial.W * trial.m))
+                logs += np.log(1 + rule[0] * self.y(trial))
+            elif self.hostile:
+                low, high = self.promise.floor, self.promise.ceiling
+                deepest = max(trial.m[p] - low for p in zip(*np.nonzero(trial.W), strict=True))
+                total -= float(np.sum(trial.W * (high - trial.m)))
+                depth = min(1, deepest * self.weight(trial.longest) / self.range)
+                logs += np.log(1 - rule[0] * depth)
+        return total + self.range * self.gains(logs, rule)
 
     def _bound(self, trials):
         """What the told designed trials are worth at least, by what is known now; raises lower values."""
@@ -414,7 +497,9 @@ class Slow:
         return self.visits([(1.0, tuple(pair for pair, _ in trial.steps()))])
 
     def _together(self, group, lower):
-        """Step 4."""
+        """Step 6."""
+        if self.bets:
+            return self._bet(group, lower)
         x = v = rest = 0.0
         hidden = []
         for trial in group:
@@ -443,7 +528,7 @@ class SlowLearned(Slow):
         if self.deterministic:
             joint, designed, value = (0.0, 0.8, 0.2) if bounded else (0.5, 0.4, 0.1)
         self.joint_level, self.value_level = joint * self.noise, value * self.noise
-        self.noise, self.part = designed * self.noise, 0.5
+        self.noise, self.part, self.returns_part = designed * self.noise, 0.5, 0.8
         self.safe_ways = paths(self.mdp, problem.baseline)
         self.w0 = self.visits(self.safe_ways)
         self.longest = max(len(way) for _, way in self.safe_ways)
@@ -471,8 +556,37 @@ class SlowLearned(Slow):
             lower, upper = (end.ravel() for end in self.ends(self._groups(trials) if trials else [[]]))
             W, T = len(seen) * self.w0.ravel(), sum(self._been(t) for t in seen).ravel()
             below, above = by_theta(below, W, T, lower, upper), -by_theta(-above, W, T, -upper, -lower)
+        if self.bets:
+            least, most = self._bet_on_value(group)
+            below, above = max(below, least), min(above, most)
         self.low = max(self.low, below / len(seen))
         self.high = max(self.low, min(self.high, above / len(seen)))
+
+    def _bet_on_value(self, group):
+        """n0 V0 by what returns say, from both sides; the past is compared with its average before."""
+        rule, (seen, _, hidden) = self.capital(0.2 * self.crossing / 2, self.few), self.safe(group)
+        (rates, _), total, ends = rule, 0.0, []
+        lost = len(hidden) * np.log(1 - rates)
+        for side in (1, -1):
+            total, logs, past = 0.0, np.zeros(len(rates)), []
+            for trial in seen:
+                if trial.number > 0:
+                    total += float(np.sum(trial.W * trial.m))
+                    logs = logs + np.log(1 + side * rates * self.y(trial))
+                    continue
+                bottom = self.promise.of_episode(1.0, self.weight(self.mdp.horizon))[0]
+                x = (trial.gained - bottom) / self.range
+                guess = (0.5 + sum(past)) / (1 + len(past))
+                lean = guess if side > 0 else 1 - guess
+                cost = (1 - lean) * rates**2 / 2 + lean * (-np.log(1 - rates) - rates)
+                logs, total, past = logs - (x - guess) ** 2 * cost, total + trial.gained, [*past, x]
+            ends.append(total + side * self.range * (self.gains(logs + lost, rule) - len(hidden)))
+        return ends
+
+    def _value(self, trials):
+        seen, gained, _ = self.safe(self._groups(trials)[0] if trials else [])
+        mean = gained / len(seen) if seen else (self.low + self.high) / 2
+        return min(max(mean, self.low), self.high)
 
     def safe(self, group):
         """Baseline trials seen, what they earned, and those that hide something."""
@@ -493,9 +607,10 @@ class SlowLearned(Slow):
             n = max(places[t.number] for t in ran)
             choices = (n + 1) * math.comb(n, len(ran))
             found += self.unseen(len(ran) * unit, unit / 8, 0.1 * self.hidden, choices)
-        if never and unit > 0:
+        fresh = sum(self.fresh(t) for t in never)
+        if fresh > 0:
             level = 0.05 * self.hidden
-            found += mixture(sum(self.fresh(t) for t in never), best_rho(8 * unit, level), level)
+            found += mixture(fresh, best_rho(8 * unit, level), level)
         return found, (len(ran) + len(never)) * unit
 
     def means_seen(self, group):
@@ -592,7 +707,7 @@ class SlowReturns(SlowLearned):
         self.rail, self.promise = problem.rails[0], problem.rails[0].promise
         self.hostile, self.in_order, self.deterministic = losses == "hostile", order == "asked", True
         self.bounded = isinstance(self.promise, Bounded)
-        self.steps = self.longest = self.part = 1
+        self.steps, self.longest, self.part, self.bets = 1, 1, 1, False
         self.gammas = [self.mdp.discount**t for t in range(self.mdp.horizon)]
         values = [
             end * k for end in (self.promise.floor, self.promise.ceiling) for k in (1, sum(self.gammas))

@@ -162,6 +162,20 @@ def story(seed, make, promise, noisy=True, **options):
         yield kept, slow, least_truth(gains, state, order)
 
 
+def bets_agree(kept, slow):
+    """What bets on returns say, also where another bound is the larger."""
+    groups, ends = slow._groups(slow.replay()[0]), kept.ends()
+    rest = 0.0 if kept.first.unseen is None else float(np.sum(kept.first.unseen * ends[0]))
+    assert rest + kept.ledger.together(kept.first, ()) == near(slow._bet(groups[0], ends[0]))
+    if len(groups) > 1:
+        rest = 0.0 if kept.every.unseen is None else float(np.sum(kept.every.unseen * ends[0]))
+        found = kept.ledger.together(kept.every, kept.ledger.away(kept.book))
+        assert rest + found == near(slow._bet(groups[1], ends[0]))
+    if kept.rail.learned:
+        found = kept.ledger.bet_on_value(kept.first.safe)
+        assert list(found) == [near(end) for end in slow._bet_on_value(groups[0])]
+
+
 @settings(max_examples=15)
 @pytest.mark.parametrize("promise", PROMISES, ids=str)
 @pytest.mark.parametrize("make", [random_maze, random_graph])
@@ -178,11 +192,24 @@ def test_any_order_of_asking_telling_and_losing(make, promise, by, seed):
     if not kept.deterministic:
         np.testing.assert_allclose(last.expected, slow.sums["W"], atol=1e-9)
         np.testing.assert_allclose(last.realised, slow.sums["T"], atol=1e-9)
-    if kept.crosses and slow.story[-1][0] not in ("ask", "cancelled", "vetoed"):
+    if kept.crosses and not kept.bets and slow.story[-1][0] not in ("ask", "cancelled", "vetoed"):
         away = [line.ticket for line in kept.away(kept.book) if line.designed] if kept.every else []
         x = last.sum_x - last.strays - sum(ticket.strays for ticket in away)
         assert x == near(slow.sums["X"])
         assert last.sum_v + sum(ticket.v for ticket in away) == near(slow.sums["v"])
+
+
+@settings(max_examples=20)
+@pytest.mark.parametrize("by", [None, learned])
+@given(seed=st.integers(0, 10_000))
+def test_what_is_bet_on_returns(by, seed):
+    made, promise = (
+        (random_maze, random_graph)[seed % 2],
+        (Bounded(0.0, 1.0), Bounded(-0.5, 1.5))[seed // 2 % 2],
+    )
+    for moment, (kept, slow, _) in enumerate(story(seed, made, promise, by=by), 1):
+        if kept.bets and moment % 12 == 0:
+            bets_agree(kept, slow)
 
 
 @settings(max_examples=30)

@@ -1,15 +1,17 @@
-"""What sums say: the certificate's bounds of what told trials are worth, and its box (steps 1 to 4)."""
+"""What sums say: the certificate's bounds of what told trials are worth, and its box (steps 2 to 6)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from saver._types import Floats
 from saver.problem.promise import Bounded
 from saver.safety.boundaries import best_rho, mixture, stitched
+from saver.safety.capital import Capital, fewest_gains
 from saver.safety.entries import Line, Tally
 from saver.safety.hidden import EIGHT, log_choices, most_visits, unseen
 from saver.safety.ledger import Ledger, Terms
@@ -17,7 +19,7 @@ from saver.safety.noise import Rule, least
 from saver.safety.paths import path_bound
 from saver.safety.plays import Play
 from saver.safety.shares import NEVER, NOISE, PAIRS, Shares, shares
-from saver.safety.sums import Sums
+from saver.safety.sums import Bets, Sums
 from saver.safety.widths import Box
 
 
@@ -25,6 +27,8 @@ class Argument(Ledger):
     """The numbers of the argument, fixed before the first episode, and what follows from a tally."""
 
     designed_part = 1.0  # of the level of noise: that of designed trials
+    returns_part = 1.0  # of the level of what returns say: that of designed trials
+    bets_kind = Bets
     path_span = 0.0  # how far what is summed may be off by the path of a trial, where that is not known
     hidden_part = 1.0  # of what noise and cancelled trials have of the hidden share: that of designed trials
 
@@ -32,7 +36,8 @@ class Argument(Ledger):
         super().__init__(terms)
         problem, promise, mdp, level = terms.problem, self.promise, terms.problem.mdp, terms.rail.level
         self.deterministic, self.hostile = terms.one_way, terms.losses == "hostile"
-        parts = shares(self.deterministic, promise.next_state, terms.losses)
+        self.bounded = isinstance(promise, Bounded)
+        parts = shares(self.deterministic, promise.next_state, terms.losses, self.bounded)
         self.levels = Shares(*(level * part for part in parts))
         self.box = Box(problem, terms.episodes, self.levels.box, self.deterministic, terms.rail)
         self.places = len(mdp.layers) - 1  # where an episode may be cut off
@@ -46,12 +51,27 @@ class Argument(Ledger):
         self.scale = self.span * self.length / 3
         self.start = self.unit_proxy + (self.span * self.length) ** 2 / 4
         self.baseline = self.stage.play(problem.baseline)
-        self.bounded, self.sums = isinstance(promise, Bounded), Sums(terms)
+        self.sums = self._sums(terms, float(np.sum(gammas**2)))
         if self.hostile:
             hidden = self.levels.hidden
             each = PAIRS * hidden / 2 / self.box.pairs
             self.log_noise, self.log_visits = math.log(self.hidden_part * NOISE * hidden), math.log(each)
             self.log_pairs = math.log(each if self.deterministic else each / 2)
+
+    def _sums(self, terms: Terms, squares: float) -> Sums:
+        """How trials are added; `squares` is sum discount^2t of the longest."""
+        if not self.bets:
+            return Sums(terms)
+        least, most = self.promise.of_episode(1.0, float(np.sum(terms.problem.mdp.factors)))
+        self.range, self.bottom, self.alike = most - least, least, self.length**2 / squares
+        level = self.returns_part * self.levels.paths
+        self.capital = Capital.of(level, terms.episodes / 2, self.alike)
+        return self.bets_kind(terms, self.range, self.capital)
+
+    @property
+    def bets(self) -> bool:
+        """Whether paths are random and observations bounded: then returns are bet on (step 6)."""
+        return self.bounded and not self.deterministic
 
     @property
     def first(self) -> tuple[float, float, float]:
@@ -68,11 +88,11 @@ class Argument(Ledger):
 
     @property
     def crosses(self) -> bool:
-        """Whether noise and paths are also bounded together (step 4)."""
+        """Whether noise and paths are also bounded together (step 6)."""
         return self.levels.paths > 0.0
 
     def boundary(self, v: float) -> float:
-        """u(v) of step 4; 0 before the first trial."""
+        """u(v) of step 6; 0 before the first trial."""
         return stitched(v, self.start, self.scale, self.levels.paths) if v > 0.0 else 0.0
 
     def box_of(self, tally: Tally, away: Sequence[Line]) -> tuple[Floats, Floats]:
@@ -116,14 +136,24 @@ class Argument(Ledger):
         return noise + self.never(tally.fresh), v + tally.cancelled
 
     def together(self, tally: Tally, away: Sequence[Line]) -> float:
-        """sum X - u(sum v) of step 4: what has no X may have strayed, and a cut trial has none."""
+        """sum X - u(sum v) of step 6: what has no X may have strayed, and a cut trial has none."""
         tickets = [line.ticket for line in away if line.designed]
+        if self.bets:
+            return self._bet_together(tally, tickets)
         v = tally.whole_proxy + tally.cut_proxy + sum(ticket.proxy for ticket in tickets)
         noise = self._noise(tally, away, tally.whole + tally.cut + len(tickets), 0, v)
         strays = tally.strays + sum(ticket.strays for ticket in tickets)
         sum_v = tally.sum_v + sum(ticket.v for ticket in tickets)
         slack = strays + noise + self.never(tally.fresh) + self.boundary(sum_v)
         return float(tally.sum_x - slack)
+
+    def _bet_together(self, tally: Tally, tickets: Sequence[Any]) -> float:
+        """The same for bounded observations: sum V(b; m) + B E."""
+        logs, (rates, weights) = tally.logs, self.capital
+        if tickets:
+            logs = logs + np.sum([np.log1p(-rates * ticket.depth) for ticket in tickets], axis=0)
+        strays = tally.strays + sum(ticket.strays for ticket in tickets)
+        return float(tally.sum_x - strays + self.range * fewest_gains(logs, rates, weights))
 
     def _noise(self, tally: Tally, away: Sequence[Line], whole: int, cut: int, v: float) -> float:
         """H of these trials: at most this much their noise has taken."""

@@ -33,6 +33,7 @@ from saver._types import Floats
 from saver.problem.episode import Episode
 from saver.problem.moments import Moments
 from saver.safety.argument import Argument
+from saver.safety.capital import RENEWED, control, spent
 from saver.safety.entries import (
     CANCELLED,
     CUT,
@@ -67,6 +68,8 @@ class Certified(Argument):
         if not self.deterministic:
             book.first.expected, book.first.realised = np.zeros(shape), np.zeros(shape)
             book.boxes = {0: self.middle(book)[0]}
+        if self.bets:
+            book.first.logs = np.zeros(len(self.capital.rates))
         return book
 
     def exact(self, play: Play) -> bool:
@@ -93,12 +96,19 @@ class Certified(Argument):
         v, length = tally.proxy + more * book.last_proxy, tally.length + more * book.last_longest
         n = done - out + more
         hidden = grows * self.hides(tally, ())[0] + self.blur(book, rate, v, length, n, baseline)
-        if not self.deterministic:
+        if not (self.deterministic or self.bets):
             hidden += float(np.sum(np.abs(tally.realised - tally.expected) * self.middle(book)[1]))
         return float(required + (hidden + debt) / n)
 
     def blur(self, book: Any, rate: float, v: float, length: float, n: float, baseline: int) -> float:
         """What noise may hide after n designed trials, of which so much was, or will be, seen."""
+        if self.bets:  # by rests as they were, and at first as those of coins
+            low, span = self.promise.floor, self.promise.ceiling - self.promise.floor
+            x = min(max((rate - low) / span, 0.0), 1.0)
+            tally, coins = book.every or book.first, x * (1.0 - x) / self.alike
+            told = tally.length / self.length
+            Q = (tally.sum_v + coins) * (length / self.length) / (told + 1.0)
+            return float(self.range * spent(*self.capital, Q))
         return float(missing(rate, v, length, self.rule))
 
     def ends(self, book: CertifiedBook) -> tuple[Floats, Floats]:
@@ -133,30 +143,58 @@ class Certified(Argument):
         low, proxy = self.lower(book, play), self.proxy_of(play)
         cost = self.at_risk(low, self.value(book))
         ticket = CertifiedTicket(cost=cost, low=low, proxy=proxy, longest=play.longest)
+        if self.bets:
+            return self.compared(book, play, ticket)
         if not self.crosses:
             return ticket
         m, h = self.middle(book)
-        moved = np.flatnonzero(m != book.boxes[max(book.boxes)])
         return replace(
             ticket,
             v=proxy + play.longest * play.value(h**2),
             centre=play.value(m),
             strays=self.stage.widest(play, h) + play.value(h),
-            moved=moved,
-            midpoints=m.ravel()[moved],
+            **self._moved(book, m),
         )
+
+    def _moved(self, book: CertifiedBook, m: Floats) -> dict[str, Any]:
+        """Where a table is another than at the last ask."""
+        moved = np.flatnonzero(m != book.boxes[max(book.boxes)])
+        return {"moved": moved, "midpoints": m.ravel()[moved]}
+
+    def compared(self, book: CertifiedBook, play: Play, ticket: CertifiedTicket) -> CertifiedTicket:
+        """With what the model explains of what a trial will earn (step 6, bounded)."""
+        m, (low, high) = self.control(book), (self.promise.floor, self.promise.ceiling)
+        deepest = float(np.max(m, where=play.weights > 0.0, initial=low)) - low
+        return replace(
+            ticket,
+            centre=play.value(m),
+            strays=play.value(high - m),
+            depth=min(1.0, deepest * play.longest / self.range),
+            **self._moved(book, m),
+        )
+
+    def control(self, book: CertifiedBook) -> Floats:
+        """m of a trial asked now: see `capital.control`; made anew by and by."""
+        latest: Floats = book.boxes[max(book.boxes)]
+        if self.compared_so_far(book) + 1 < book.renews:
+            return latest
+        seen, (low, high) = (book.every or book.first).seen, (self.promise.floor, self.promise.ceiling)
+        usual = (self.value(book) / self.baseline.length - low) / (high - low)
+        m = np.empty(latest.size)
+        parts = (seen.counts.ravel().astype(np.float64), seen.mean.ravel(), seen.squares.ravel())
+        control(*parts, float(low), float(high), min(max(usual, 0.0), 1.0), m)
+        return m.reshape(latest.shape)
+
+    def compared_so_far(self, book: CertifiedBook) -> int:
+        """Trials asked that are compared with what the model explains."""
+        return book.ordered
 
     def ask(self, book: CertifiedBook, number: int, ticket: Any, play: Play) -> None:
         """Give a trial its place in the order."""
         super().ask(book, number, Ticket(ticket.baseline, ticket.cost), play)
         book.newest = number
-        latest = max(book.boxes, default=0)
+        latest = self._tabled(book, ticket)
         if not ticket.baseline:
-            if ticket.moved is not None and len(ticket.moved):
-                m = book.boxes[latest].copy()
-                m.ravel()[ticket.moved] = ticket.midpoints
-                latest += 1
-                book.boxes[latest] = m
             book.ordered += 1
             book.last_proxy, book.last_longest, book.last_low = ticket.proxy, ticket.longest, ticket.low
         book.safe_ordered += ticket.baseline
@@ -166,6 +204,21 @@ class Certified(Argument):
         if book.every is not None:
             book.now = None  # one more is out
         self._forget(book)
+
+    def _tabled(self, book: CertifiedBook, ticket: Any) -> int:
+        """Which table a trial is asked with: the last, or a new one, which is kept."""
+        latest, moved = max(book.boxes, default=0), getattr(ticket, "moved", None)
+        if moved is None:
+            return latest
+        if len(moved):
+            m = book.boxes[latest].copy()
+            m.ravel()[moved] = ticket.midpoints
+            latest += 1
+            book.boxes[latest] = m
+        n = self.compared_so_far(book) + 1
+        if n >= book.renews:
+            book.renews = max(n + 1, math.ceil(RENEWED * n))
+        return latest
 
     def resume(self, book: CertifiedBook, number: int, play: Play) -> None:
         """Where a trial that is out may go."""
@@ -183,7 +236,9 @@ class Certified(Argument):
             self._fill(book, line, episode)
             book.bound += line.low
         elif self.rail.learned and episode is not None:
-            self.measure(line, episode)
+            gammas = self.measure(line, episode)
+            if self.bets and complete:
+                self.explain(book, line, episode, gammas)
         book.started = max(book.started, number)
         self._settle(book, number)
 
@@ -191,9 +246,13 @@ class Certified(Argument):
         """What came of a designed trial."""
         gammas = self.measure(line, episode)
         if self.crosses and line.status == TOLD:
-            m = book.boxes[line.box]
-            guess = float(np.sum(gammas * m[episode.states, episode.actions]))
-            line.x = line.gained - (guess - line.ticket.centre)
+            self.explain(book, line, episode, gammas)
+
+    def explain(self, book: CertifiedBook, line: Line, episode: Episode, gammas: Floats) -> None:
+        """X: what was earned less what is known about where the episode went."""
+        m = book.boxes[line.box]
+        guess = float(np.sum(gammas * m[episode.states, episode.actions]))
+        line.x = line.gained - (guess - line.ticket.centre)
 
     def measure(self, line: Line, episode: Episode) -> Floats:
         """Sums over the steps seen, and where they were; the factors of the steps."""

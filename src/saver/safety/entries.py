@@ -27,7 +27,8 @@ class CertifiedTicket(Ticket):
         longest: sum discount^t over them.
         v: the proxy of X.
         centre: V(b; m).
-        strays: how far X may be from V_c(b) by its path alone.
+        strays: how far X may be from V_c(b) by its path alone; of bounded ones, V(b; ceiling - m).
+        depth: of bounded ones, how far X may be below V(b; m), in units of the range.
         moved: pairs whose midpoint is another than at the last ask, s * A + a.
         midpoints: of these.
     """
@@ -38,6 +39,7 @@ class CertifiedTicket(Ticket):
     v: float = 0.0
     centre: float = 0.0
     strays: float = 0.0
+    depth: float = 0.0
     moved: Any = None
     midpoints: Any = None
 
@@ -145,6 +147,7 @@ class SafeTally:
         tilt: of returns: see `bernstein`, R.
         realised: discounted visits, [S, A].
         whole: those that are hidden.
+        sum_x, logs: where paths are random and observations bounded: see `capital`; `logs` has both sides.
         never: those that were cancelled.
         vetoed: of these, those whose path may have been seen.
         last: the place of the last hidden one among baseline trials.
@@ -156,6 +159,8 @@ class SafeTally:
     tilt: float = 0.0
     length: float = 0.0
     realised: Any = None
+    sum_x: float = 0.0
+    logs: Any = None
     whole: int = 0
     never: int = 0
     vetoed: int = 0
@@ -178,6 +183,7 @@ class Tally:
         expected, realised: discounted visits, for the paths; by pair, None where there is one.
         unseen: discounted visits after the cut of trials that go one way, or expected of the others, by pair.
         sum_x, sum_v: of X and its proxy, and `strays` of those that have no X: what their paths may hide.
+            Where observations are bounded of V(b; m) and of y^2, and `logs` of log(1 + lambda y): `capital`.
         whole, cut: designed trials that are hidden, all of them or from some step on.
         whole_proxy, cut_proxy, rest_proxy: of these, and of the steps after the cut.
         hides: what these steps may have earned, where observations are bounded.
@@ -202,6 +208,7 @@ class Tally:
     sum_x: float = 0.0
     sum_v: float = 0.0
     strays: float = 0.0
+    logs: Any = None
     whole: int = 0
     cut: int = 0
     whole_proxy: float = 0.0
@@ -234,9 +241,11 @@ class CertifiedBook(Book):
         lines: trials from the first that is out on.
         behind: how many of these are out no longer.
         lows: the lower values of those that were told.
-        boxes: midpoints, [S, A], by number: those that trials out were asked with, and the latest.
+        boxes: midpoints, [S, A], by number, or where observations are bounded m of `capital`: those that
+            trials out were asked with, and the latest.
         ordered, safe_ordered: designed trials asked, and baseline trials.
         newest: the last trial asked.
+        renews: the trial with which midpoints, which are means there, are made anew: see `capital`.
         started: the last trial that is known to have started.
         bound: of what the told designed trials are worth.
         gone: lost trials, by what they were to play.
@@ -252,6 +261,7 @@ class CertifiedBook(Book):
     ordered: int = 0
     safe_ordered: int = 0
     newest: int = 0
+    renews: int = 0
     started: int = 0
     bound: float = 0.0
     gone: list[Any] = field(default_factory=list)

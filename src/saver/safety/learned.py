@@ -35,13 +35,16 @@ from saver.problem.episode import Episode
 from saver.problem.history import Logged
 from saver.problem.promise import Bounded
 from saver.safety.boundaries import best_rho, mixture, mixture_two_sided
+from saver.safety.capital import Capital, fewest_gains
 from saver.safety.certified import Certified
-from saver.safety.entries import CertifiedBook, SafeTally
+from saver.safety.entries import CertifiedBook, CertifiedTicket, SafeTally
 from saver.safety.hidden import EIGHT, log_sets, unseen
 from saver.safety.ledger import Terms
 from saver.safety.noise import Rule, least
 from saver.safety.paths import path_bound
-from saver.safety.shares import NEVER, NOISE, learning
+from saver.safety.plays import Play
+from saver.safety.shares import NEVER, NOISE, RETURNS, learning
+from saver.safety.sums import LearnedBets
 
 FEW, PART = 10.0, 20.0  # baseline episodes that the bounds are tuned to: so many, or one in so many
 
@@ -59,6 +62,8 @@ class Learned(Certified):
     """The ledger of the promise against a baseline that is measured."""
 
     hidden_part = 0.5
+    returns_part = RETURNS
+    bets_kind = LearnedBets
     book_kind = LearnedBook
 
     def __init__(self, terms: Terms) -> None:
@@ -69,6 +74,10 @@ class Learned(Certified):
         self.safe_proxy, self.safe_noise = self.proxy_of(self.baseline), self.noise_of(self.baseline)
         length = self.baseline.longest * few
         self.safe_rule = Rule.of(self.promise, self.value_level / 2, self.safe_proxy * few, length)
+        if self.bets:
+            level = (1.0 - self.returns_part) * self.levels.paths / 2
+            sums: Any = self.sums
+            self.safe_capital = sums.safe_rule = Capital.of(level, few, self.alike)
         level = self.joint_level or self.value_level
         self.rho = tuple(
             best_rho(v, level) if v > 0.0 else 1.0
@@ -83,7 +92,20 @@ class Learned(Certified):
         book: Any = super().open()
         book.value_low, book.value_high = self.rail.low, self.rail.high
         book.first.safe = SafeTally(realised=np.zeros(self.baseline.weights.shape))
+        if self.bets:
+            book.first.safe.logs = np.zeros((2, len(self.safe_capital.rates)))
         return book
+
+    def freeze(self, book: Any, play: Play, baseline: bool, believed: float | None = None) -> Any:
+        """Where returns are bet on, those of the baseline are too."""
+        ticket = super().freeze(book, play, baseline, believed)
+        if self.bets and ticket.baseline:
+            return self.compared(book, self.baseline, CertifiedTicket(baseline=True))
+        return ticket
+
+    def compared_so_far(self, book: CertifiedBook) -> int:
+        """Baseline trials are."""
+        return book.ordered + book.safe_ordered
 
     # -- V0 ----------------------------------------------------------------------------------------------
 
@@ -115,6 +137,12 @@ class Learned(Certified):
         safe.proxy += self.promise.scale**2 * logged.noise
         safe.length += logged.length
         safe.realised = safe.realised + logged.realised
+        if self.bets:  # compared with their average: see `bernstein`
+            safe.sum_x += logged.gained
+            for i, tilt in enumerate((logged.tilt, logged.squares - logged.tilt)):
+                rates = self.safe_capital.rates
+                psi = -np.log1p(-rates) - rates
+                safe.logs[i] -= rates**2 / 2 * (logged.squares - tilt) + psi * tilt
 
     def note_safe(self, book: Any, episode: Episode | None) -> None:
         """Counted in order of asking: see `Sums.add_safe`."""
@@ -131,6 +159,9 @@ class Learned(Certified):
             W, T = n * self.baseline.weights.ravel(), book.first.safe.realised.ravel()
             below = float(path_bound(below, W, T, lower, upper))
             above = -float(path_bound(-above, W, T, -upper, -lower))
+        if self.bets:
+            least, most = self.bet_on_value(book.first.safe)
+            below, above = max(below, least), min(above, most)
         book.value_low = max(book.value_low, below / n)
         book.value_high = max(book.value_low, min(book.value_high, above / n))
 
@@ -146,6 +177,13 @@ class Learned(Certified):
         v += safe.proxy
         u = float(mixture_two_sided(v, self.rho[1], self.value_level)) if v > 0.0 else 0.0
         return safe.gained - hides - u, safe.gained + hides + u
+
+    def bet_on_value(self, safe: SafeTally) -> tuple[float, float]:
+        """Between these is n0 V0, by what returns say (step 6, bounded)."""
+        (rates, weights), hidden = self.safe_capital, float(safe.whole + safe.never)
+        lost = hidden * np.log1p(-rates)
+        down, up = (float(fewest_gains(logs + lost, rates, weights)) - hidden for logs in safe.logs)
+        return safe.sum_x + self.range * down, safe.sum_x - self.range * up
 
     def safe_hides(self, safe: SafeTally) -> tuple[float, float]:
         """`hides` of baseline trials, on either side."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Shares(NamedTuple):
-    """How delta is split: hidden trials, the box, noise, and noise with paths (step 4)."""
+    """How delta is split: hidden trials, the box, noise, and noise with paths."""
 
     hidden: float
     box: float
@@ -14,11 +14,13 @@ class Shares(NamedTuple):
     paths: float
 
 
-def shares(deterministic: bool, next_state: bool, losses: str = "hostile") -> Shares:
+def shares(deterministic: bool, next_state: bool, losses: str = "hostile", bounded: bool = False) -> Shares:
     """Fixed before the first episode; they add to 1."""
     hidden = 0.1 if losses == "hostile" else 0.0
     if deterministic:
         return Shares(hidden, 0.15, 0.85 - hidden, 0.0)
+    if bounded:  # what returns say is nearly always the larger: `capital`
+        return Shares(hidden / 10, 0.02, 0.01, 0.97 - hidden / 10)
     rest = (1.0 - hidden) / 2
     return Shares(hidden, rest, rest, 0.0) if next_state else Shares(hidden, rest, rest / 2, rest / 2)
 
@@ -35,6 +37,9 @@ class Learning(NamedTuple):
     joint: float
     designed: float
     value: float
+
+
+RETURNS = 0.8  # of the level of what returns say, where V0 is learned: that of designed trials
 
 
 def learning(deterministic: bool, bounded: bool) -> Learning:

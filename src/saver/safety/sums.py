@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from saver.safety.entries import CANCELLED, CUT, TOLD, VETOED, Line, Tally
+from saver.safety.capital import Capital, bet
+from saver.safety.entries import CANCELLED, CUT, TOLD, VETOED, CertifiedTicket, Line, SafeTally, Tally
 from saver.safety.ledger import Terms
 
 
@@ -37,12 +38,21 @@ class Sums:
                 tally.expected.ravel()[line.way.pairs] += line.way.weights
                 tally.realised.ravel()[cells] += been
         if line.status == TOLD:
-            tally.sum_x += line.x
-            tally.sum_v += line.ticket.v
+            self.compare(tally, line)
         elif line.status == CUT:
             self._rest(tally, line)
         if self.hostile and line.status != TOLD:
             self._hide(tally, line)
+
+    def compare(self, tally: Tally, line: Line) -> None:
+        """What a trial earned beside what its path explains."""
+        tally.sum_x += line.x
+        tally.sum_v += line.ticket.v
+
+    def stray(self, tally: Tally, ticket: CertifiedTicket) -> None:
+        """What that may hide of a trial which is not told."""
+        tally.strays += ticket.strays
+        tally.sum_v += ticket.v
 
     def add_safe(self, tally: Tally, line: Line) -> None:
         """A baseline trial, where V0 is learned: one that was cut off counts as hidden."""
@@ -105,8 +115,7 @@ class Sums:
         """What a designed trial may hide."""
         ticket = line.ticket
         tally.hides += self.span * (ticket.longest - line.length)
-        tally.strays += ticket.strays
-        tally.sum_v += ticket.v
+        self.stray(tally, ticket)
         if line.status in (CANCELLED, VETOED):
             tally.cancelled += ticket.proxy
             tally.fresh += self.fresh(line)
@@ -119,3 +128,46 @@ class Sums:
         else:
             tally.whole += 1
             tally.whole_proxy += ticket.proxy
+
+
+class Bets(Sums):
+    """Where paths are random and observations bounded: see `capital`."""
+
+    def __init__(self, terms: Terms, span: float, rule: Capital) -> None:
+        super().__init__(terms)
+        self.range, self.rule = span, rule
+
+    def y(self, line: Line) -> float:
+        """What a trial earned more than expected and than its path explains, in units of the range."""
+        return float((line.x - line.ticket.centre) / self.range)
+
+    def compare(self, tally: Tally, line: Line) -> None:
+        """Bet on it."""
+        y = self.y(line)
+        tally.sum_x += line.ticket.centre
+        tally.sum_v += y * y
+        bet(tally.logs, self.rule.rates, y)
+
+    def stray(self, tally: Tally, ticket: CertifiedTicket) -> None:
+        """Its bets may all have been lost, and V(b) as large as can be."""
+        tally.strays += ticket.strays
+        bet(tally.logs, self.rule.rates, -ticket.depth)
+
+
+class LearnedBets(Bets):
+    """The same where V0 is learned: baseline trials are compared too, from both sides."""
+
+    safe_rule: Capital  # set by the ledger
+
+    def add_safe(self, tally: Tally, line: Line) -> None:
+        """Bet on a baseline trial."""
+        super().add_safe(tally, line)
+        if line.status == TOLD and line.episode is not None:
+            self.bet_on(tally.safe, line)
+
+    def bet_on(self, safe: SafeTally, line: Line) -> None:
+        """Both ways."""
+        y = self.y(line)
+        safe.sum_x += line.ticket.centre
+        for side, logs in zip((y, -y), safe.logs, strict=True):
+            bet(logs, self.safe_rule.rates, side)

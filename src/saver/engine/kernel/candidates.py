@@ -42,7 +42,9 @@ def lowest(factor: Any, r: Any, visits: Any, steps: int, g: Any) -> None:
     for i in range(len(g.state)):
         s, table = g.state[i], g.tables[i]
         s.low = along(factor, r, visits, steps, table[LOWER])
-        if g.fixed[i].crosses == 1:
+        if g.fixed[i].bets == 1:
+            s.centre = along(factor, r, visits, steps, table[MIDDLE])
+        elif g.fixed[i].crosses == 1:
             squares = g.visits[ROOM]
             for p in range(len(squares)):
                 squares[p] = table[HALF, p] * table[HALF, p]

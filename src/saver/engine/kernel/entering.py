@@ -10,9 +10,18 @@ from saver._jit import inlined, inner
 from saver._types import Floats, Ints
 from saver.engine.kernel.candidates import nearest
 from saver.engine.kernel.forms import SAFE
-from saver.engine.kernel.guards import believed, box_pair, look_at_value, renew_bound
-from saver.engine.kernel.rails import COUNTED, EXPECTED, REALISED, SAFELY, SEEN
+from saver.engine.kernel.guards import (
+    believed,
+    bet_on,
+    bet_safely,
+    box_pair,
+    look_at_value,
+    renew_bound,
+    renewed_control,
+)
+from saver.engine.kernel.rails import COUNTED, DESIGNED, EXPECTED, REALISED, SAFELY, SEEN
 from saver.engine.kernel.reaching import lower_bound
+from saver.safety.capital import bet
 
 
 class Trip(NamedTuple):
@@ -40,8 +49,10 @@ def enter(
         for i in range(len(g.state)):
             for t in range(trip.taken if taught or teaches(g.fixed[i], past) else 0):
                 box_pair(g, i, pair_at(trip, t))
+    for i in range(len(g.state) if g.certified and not past else 0):
+        renewed_control(g, now, i, credited)
     if credited:
-        count_safe(g, trip)
+        count_safe(g, trip, past, safe)
     elif g.certified:
         count_designed(g, trip, one_way, visits, last)
     if not past:
@@ -67,11 +78,13 @@ def pair_at(trip: Any, t: int) -> Any:
 
 
 @inlined
-def count_safe(g: Any, trip: Any) -> None:
+def count_safe(g: Any, trip: Any, past: bool, safe: Any) -> None:
     """What the baseline earned and where it was, where V0 is learned: `Sums.add_safe`."""
     for i in range(len(g.state)):
         c, s = g.fixed[i], g.state[i]
         if c.learned == 1:
+            if c.bets == 1:
+                bet_safely(g, i, past, safe)
             s.count += 1.0
             s.safe_gained += s.total
             s.safe_proxy += c.proxy * trip.noise
@@ -98,7 +111,12 @@ def count_designed(g: Any, trip: Any, one_way: bool, visits: Any, last: Any) -> 
         s.length += trip.length
         s.last_proxy, s.last_longest, s.last_low = c.proxy * noise, longest, s.low
         s.bound += s.low
-        if c.crosses == 1:
+        if c.bets == 1:
+            y = bet_on(g, i, s.centre)
+            s.sum_x += s.centre
+            s.sum_v += y * y
+            bet(g.logs[DESIGNED, i], g.bets[0, i, 0], y)
+        elif c.crosses == 1:
             s.sum_x += s.total - (s.guess - s.centre)
             s.sum_v += c.proxy * noise + longest * s.spread
 

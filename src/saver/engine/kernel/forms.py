@@ -134,7 +134,7 @@ class Rules(NamedTuple):
 
 # Columns of `Sheets.flags` and of `Sheets.numbers`
 FIRST, BY_NODE, RANDOM, SAME = range(4)
-NOISE, LONGEST, FLOOR, TRUE = range(4)
+NOISE, LONGEST, FLOOR, TRUE, LENGTH = range(5)
 
 
 class Sheets(NamedTuple):
@@ -143,7 +143,7 @@ class Sheets(NamedTuple):
     policy: Floats  # [rows, A]
     sure: Ints  # [rows], the action where nothing is left to chance
     flags: Ints  # [kinds, 4]: first row; rows are nodes; random; goes exactly where the baseline goes
-    numbers: Floats  # [kinds, 4]: noise, longest, V(b; floor), V_c
+    numbers: Floats  # [kinds, 5]: noise, longest, V(b; floor), V_c, expected discounted steps
     behaviour: Floats  # [kinds, nodes, A]
     weights: Floats  # [kinds, S, A]
     visits: Floats  # the same as [kinds, pairs]

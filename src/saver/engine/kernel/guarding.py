@@ -22,6 +22,7 @@ from saver.engine.kernel.forms import (
     EXPLORE,
     FIRST,
     IMPORTANCE,
+    LENGTH,
     LONGEST,
     NO_GATE,
     NOISE,
@@ -33,10 +34,10 @@ from saver.engine.kernel.forms import (
     SAFE,
     SAME,
 )
-from saver.engine.kernel.guards import box_pair
+from saver.engine.kernel.guards import box_pair, renew_control
 from saver.engine.kernel.learning import learn
 from saver.engine.kernel.memory import COUNT
-from saver.engine.kernel.rails import COUNTED, MEAN, MIDDLE, SCALE, SEEN, WHERE
+from saver.engine.kernel.rails import COUNTED, MEAN, MIDDLE, SCALE, SEEN, SQUARED, WHERE
 from saver.engine.kernel.reaching import reach
 from saver.engine.kernel.sampling import act, choose, draw, take, welford
 from saver.engine.kernel.streams import uniform
@@ -50,12 +51,13 @@ def begin_guards(g: Any) -> None:
     """Nothing known."""
     g.cells.fill(0.0)
     g.visits.fill(0.0)
+    g.logs.fill(0.0)
     for i in range(len(g.state)):
         c, s, table = g.fixed[i], g.state[i], g.tables[i]
         s.value_low, s.value_high, s.worst = c.low, c.high, np.inf
         s.last_proxy, s.last_longest, s.last_low = c.first_proxy, c.first_longest, c.first_low
         for p in range(table.shape[1]):
-            table[MEAN, p] = table[COUNTED, p] = table[SEEN, p] = 0.0
+            table[MEAN, p] = table[COUNTED, p] = table[SEEN, p] = table[SQUARED, p] = 0.0
             if g.certified:
                 box_pair(g, i, p)
 
@@ -88,6 +90,8 @@ def stretch_guarded(  # noqa: PLR0912, PLR0915  (in the order of the reference)
         kind, credited, last = candidate, g.certified and same, (noise, longest)
         for i in range(len(g.state)):
             g.state[i].value = g.state[i].worth
+        if g.logs.shape[2] > 0 and not past:
+            renew_control(g, now, sheets.numbers[SAFE, LENGTH])
         if rules.gate != NO_GATE and not credited:
             if g.drawn and not tracked:
                 lowest_drawn(scene.nodes, sheets.behaviour[candidate], g)
@@ -218,5 +222,7 @@ def observe(
             table[MEAN, p] += (x - table[MEAN, p]) / run.seen[p, COUNT]
         if taught or teaches(c, past):
             table[COUNTED, p] += 1.0
-            table[SEEN, p] += (x - table[SEEN, p]) / table[COUNTED, p]
+            table[SEEN, p], table[SQUARED, p] = welford(
+                table[COUNTED, p], table[SEEN, p], table[SQUARED, p], x
+            )
     return True

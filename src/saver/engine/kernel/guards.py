@@ -12,6 +12,8 @@ from saver.engine.kernel.memory import COUNT
 from saver.engine.kernel.rails import (
     BOX,
     COUNTED,
+    DESIGNED,
+    DOWN,
     EXPECTED,
     HALF,
     KNOWN,
@@ -23,10 +25,14 @@ from saver.engine.kernel.rails import (
     ROOM,
     SAFELY,
     SEEN,
+    SQUARED,
+    UP,
     UPPER,
     VALUE,
 )
+from saver.problem.history import BEFORE
 from saver.safety.boundaries import mixture, mixture_two_sided, stitched
+from saver.safety.capital import RENEWED, bet, control, fewest_gains, spent
 from saver.safety.noise import Rule, least
 from saver.safety.paths import path_bound
 from saver.safety.widths import Numbers, ends
@@ -63,8 +69,73 @@ def box_pair(g: Any, i: int, p: int) -> None:
     rule = Rule(c.bounded == 1, c.box_rho, c.box_level, c.floor, c.ceiling, rates[0], rates[1], rates[2])
     numbers = Numbers(c.proxy, c.floor, c.ceiling, c.paths == 0, rule)
     low, high = ends(table[COUNTED, p], table[SEEN, p], numbers)
-    table[LOWER, p], table[UPPER, p] = low, high
-    table[MIDDLE, p], table[HALF, p] = (low + high) / 2, (high - low) / 2
+    table[LOWER, p], table[UPPER, p], table[HALF, p] = low, high, (high - low) / 2
+    if c.bets == 0:
+        table[MIDDLE, p] = (low + high) / 2
+
+
+# -- bets on returns: `capital` --------------------------------------------------------------------------
+
+
+@inlined
+def compared(g: Any, now: Any, i: int) -> Any:
+    """`Certified.compared_so_far`: trials that were asked with what the model explains."""
+    return now.designed + (now.exact if g.fixed[i].learned == 1 else 0)
+
+
+@inner
+def renew_control(g: Any, now: Any, length: float) -> None:
+    """`Certified.control`: m, where it is to be made anew; `length` is that of a baseline episode."""
+    for i in range(len(g.state)):
+        c, table = g.fixed[i], g.tables[i]
+        if c.bets == 1 and compared(g, now, i) + 1 >= g.state[i].renews:
+            usual = (value_of(g, i) / length - c.floor) / (c.ceiling - c.floor)
+            usual = min(max(usual, 0.0), 1.0)
+            control(table[COUNTED], table[SEEN], table[SQUARED], c.floor, c.ceiling, usual, table[MIDDLE])
+
+
+@inlined
+def renewed_control(g: Any, now: Any, i: int, credited: bool) -> None:
+    """A trial was asked with it."""
+    n = compared(g, now, i) + 1
+    if g.fixed[i].bets == 1 and (not credited or g.fixed[i].learned == 1) and n >= g.state[i].renews:
+        g.state[i].renews = max(n + 1, math.ceil(RENEWED * n))
+
+
+@inlined
+def bet_on(g: Any, i: int, centre: float) -> Any:
+    """`Bets.y` of the episode, and a bet on it; of the baseline on both sides."""
+    c, s = g.fixed[i], g.state[i]
+    return (s.total - (s.guess - centre) - centre) / c.range
+
+
+@inner
+def bet_safely(g: Any, i: int, past: bool, safe: Any) -> None:
+    """`LearnedBets.bet_on`, or what `Learned.note_logged` says of an episode of the past."""
+    c, s, rates = g.fixed[i], g.state[i], g.bets[1, i, 0]
+    if past:
+        guess = (BEFORE + (s.safe_gained - c.bottom * s.count) / c.range) / (1.0 + s.count)
+        Q = ((s.total - c.bottom) / c.range - guess) ** 2
+        s.safe_x += s.total
+        for side, R in ((DOWN, guess * Q), (UP, Q - guess * Q)):
+            for j in range(len(rates)):
+                psi = -math.log1p(-rates[j]) - rates[j]
+                g.logs[side, i, j] -= rates[j] ** 2 / 2.0 * (Q - R) + psi * R
+        return
+    centre = 0.0
+    for p in range(len(safe)):
+        centre += safe[p] * g.tables[i, MIDDLE, p]
+    y = bet_on(g, i, centre)
+    s.safe_x += centre
+    bet(g.logs[DOWN, i], rates, y)
+    bet(g.logs[UP, i], rates, -y)
+
+
+@inlined
+def bets_won(g: Any, i: int, which: int, side: int) -> Any:
+    """B E, of designed trials or of baseline trials from one side."""
+    rates, weights = g.bets[which, i, 0], g.bets[which, i, 1]
+    return g.fixed[i].range * fewest_gains(g.logs[side, i], rates, weights)
 
 
 # -- V0 --------------------------------------------------------------------------------------------------
@@ -131,6 +202,9 @@ def look_at_value(g: Any, i: int, safe: Any) -> None:
             W[p] = s.count * safe[p]
         below = path_bound(below, W, T, lower, upper)
         above = -path_bound(-above, W, T, -upper, -lower)
+    if g.fixed[i].bets == 1:
+        below = max(below, s.safe_x + bets_won(g, i, 1, DOWN))
+        above = min(above, s.safe_x - bets_won(g, i, 1, UP))
     s.value_low = max(s.value_low, below / s.count)
     s.value_high = max(s.value_low, min(s.value_high, above / s.count))
 
@@ -211,7 +285,9 @@ def renew_bound(g: Any, i: int) -> None:
     if c.paths == 1:
         visits, table = g.visits, g.tables[i]
         found = path_bound(found, visits[EXPECTED], visits[REALISED], table[LOWER], table[UPPER])
-        if c.crosses == 1:
+        if c.bets == 1:
+            found = max(found, s.sum_x + bets_won(g, i, 0, DESIGNED))
+        elif c.crosses == 1:
             u = stitched(s.sum_v, c.start, c.scale, c.level) if s.sum_v > 0.0 else 0.0
             found = max(found, s.sum_x - u)
     s.bound = max(s.bound, found)
@@ -246,12 +322,16 @@ def pace_of(rules: Any, g: Any, now: Any, i: int, remaining: int) -> Any:
     rate = required / c.length if s.length == 0.0 else s.gained / s.length
     v, length = s.proxy + remaining * s.last_proxy, s.length + remaining * s.last_longest
     hidden = rate * length - worth_of(g, i, NOISE, rate * length, v, length, c.noise_rho, c.noise_level)
+    if c.bets == 1:
+        x = min(max((rate - c.floor) / (c.ceiling - c.floor), 0.0), 1.0)
+        Q = (s.sum_v + x * (1.0 - x) / c.alike) * (length / c.length) / (s.length / c.length + 1.0)
+        hidden = c.range * spent(g.bets[0, i, 0], g.bets[0, i, 1], Q)
     if c.learned == 1:
         kappa = base - c.r1 * (n + base)
         hidden += abs(kappa) * (s.value_high - s.value_low) / 2
         if s.count > 0.0 and c.joint_level > 0.0:
             hidden = min(hidden, cloud(g, i, v, kappa / s.count))
-    if c.paths == 1:
+    if c.paths == 1 and c.bets == 0:
         for p in range(g.visits.shape[1]):
             hidden += abs(g.visits[REALISED, p] - g.visits[EXPECTED, p]) * g.tables[i, HALF, p]
     return required + (hidden + debt) / n

@@ -184,6 +184,7 @@ def lay_sheets(setup: Setup, truth: Truth, policies: Sequence[Floats]) -> Sheets
             [play.longest for play in plays],
             setup.problem.rails[0].promise.floor * weights.sum(axis=(1, 2)),
             [truth.worth(policy) for policy in policies],
+            weights.sum(axis=(1, 2)),
         ]
     )
     behaviour = [by_step(mdp, policy)[stage.nodes.step, stage.nodes.state] for policy in policies]

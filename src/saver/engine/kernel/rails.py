@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -20,10 +21,13 @@ from saver.simulator import Truth
 
 NOISE, BOX, VALUE = range(3)  # what a `Rule` is for: designed trials, the box, V0
 RULES = ("noise", "box", "value")
+DESIGNED, DOWN, UP = range(3)  # whose logs: of designed trials, of baseline trials from below and from above
 
 # Columns of `Guards.tables`, by pair: the laws; the true means; what the design is told of them, if it knows
-# them; sample means for the design; samples and means for the ledger; the box; the means as believed.
-WHERE, SCALE, TRUE, KNOWN, MEAN, COUNTED, SEEN, LOWER, UPPER, MIDDLE, HALF, LIKELY = range(12)
+# them; sample means for the design; samples, means and squares for the ledger; the box, or in the place of
+# its middle m of `capital`; the means as believed.
+WHERE, SCALE, TRUE, KNOWN, MEAN, COUNTED, SEEN, SQUARED, LOWER, UPPER, MIDDLE, HALF, LIKELY = range(13)
+COLUMNS = 13
 # Rows of `Guards.visits`, discounted: of designed trials, expected and made; made by the baseline; room.
 EXPECTED, REALISED, SAFELY, ROOM = range(4)
 
@@ -36,6 +40,7 @@ FIXED = np.dtype(
         ("bounded", "i8"),  # observations are
         ("paths", "i8"),  # where episodes go, the baseline's included where V0 is learned, is left to chance
         ("crosses", "i8"),  # then noise and paths are also bounded together
+        ("bets", "i8"),  # by bets: see `capital`
         ("sign", "f8"),
         ("r0", "f8"),
         ("r1", "f8"),
@@ -58,6 +63,9 @@ FIXED = np.dtype(
         ("rho", "f8"),
         ("safe_rho", "f8"),
         ("length", "f8"),  # of the longest episode
+        ("range", "f8"),  # of a return, its least, and how many of its steps are alike: see `capital`
+        ("bottom", "f8"),
+        ("alike", "f8"),
         ("span", "f8"),  # of what an episode may be worth, where transitions are unknown
         ("first_proxy", "f8"),  # what stands for the last trial before there is one
         ("first_longest", "f8"),
@@ -77,7 +85,8 @@ KEPT = np.dtype(
             "gained", "proxy", "tilt", "length", "bound", "sum_x", "sum_v",  # of designed trials
             "last_proxy", "last_longest", "last_low",
             "count", "safe_gained", "safe_proxy", "safe_tilt", "safe_length",  # of baseline trials,
-            "value_low", "value_high",  # where V0 is learned
+            "safe_x", "value_low", "value_high",  # where V0 is learned
+            "renews",  # the trial with which m is made anew
             "earned", "worst",  # truly
             "worth", "value",  # of the candidate, and of what is played, truly
             "low", "centre", "spread",  # V(b; lower ends), V(b; m) and V(b; h^2)
@@ -99,9 +108,11 @@ class Guards(NamedTuple):
     fixed: Any  # [m], records of FIXED
     state: Any  # [m], records of KEPT
     cells: Floats  # the same memory, for clearing it
-    tables: Floats  # [m, 12, pairs]
-    shaped: Floats  # the same memory as [m, 12, S, A]
+    tables: Floats  # [m, COLUMNS, pairs]
+    shaped: Floats  # the same memory as [m, COLUMNS, S, A]
     visits: Floats  # [4, pairs]
+    bets: Floats  # [2, m, 2, any]: rates and weights of each `Capital`, of designed trials and of V0
+    logs: Floats  # [3, m, any], of `Capital`
     rates: Floats  # [3, m, 3, RATES]: rates, growth (or costs) and weights of each `Rule` (or `Bernstein`)
     data: Floats  # of empirical laws
 
@@ -110,7 +121,8 @@ class Guards(NamedTuple):
         cells, shaped, visits = (np.array(part) for part in (self.cells, self.shaped, self.visits))
         tables = shaped.reshape(self.tables.shape)
         state = cells.view(KEPT).view(np.recarray)
-        return self._replace(cells=cells, state=state, shaped=shaped, tables=tables, visits=visits)
+        logs = np.array(self.logs)
+        return self._replace(cells=cells, state=state, shaped=shaped, tables=tables, visits=visits, logs=logs)
 
 
 class Shown(NamedTuple):
@@ -136,7 +148,7 @@ def lay_guards(setup: Setup, scenario: Scenario, truth: Truth, history: int) -> 
     names, laws = [rail.name for rail in rails], list(scenario.world.laws)
     fixed.draws = [0] if m == 1 else [names.index(name) for name in laws]
     rates = np.zeros((3, m, 3, RATES))
-    shaped, cells = np.zeros((m, 12, *shape)), np.zeros(m * len(KEPT.names or ()))
+    shaped, cells = np.zeros((m, COLUMNS, *shape)), np.zeros(m * len(KEPT.names or ()))
     data = _lay_laws(scenario, fixed, shaped)
     shaped[:, TRUE] = scenario.means
     if known is not None:
@@ -151,6 +163,7 @@ def lay_guards(setup: Setup, scenario: Scenario, truth: Truth, history: int) -> 
                 fixed[i][f"{RULES[at]}_rho"], fixed[i][f"{RULES[at]}_level"] = rule.rho, rule.level
             if len(rule.rates):
                 rates[at, i] = rule[-3:]
+    bets = _bets(ledgers, m)
     return Guards(
         certified=certified,
         drawn=certified and setup.stage.deterministic,
@@ -160,9 +173,11 @@ def lay_guards(setup: Setup, scenario: Scenario, truth: Truth, history: int) -> 
         fixed=fixed,
         state=cells.view(KEPT).view(np.recarray),
         cells=cells,
-        tables=shaped.reshape(m, 12, -1),
+        tables=shaped.reshape(m, COLUMNS, -1),
         shaped=shaped,
         visits=np.zeros((4, shape[0] * shape[1])),
+        bets=bets,
+        logs=np.zeros((3, m, bets.shape[-1])),
         rates=rates,
         data=data,
     )
@@ -174,6 +189,26 @@ def _rules(used: Any) -> list[tuple[int, Rule | Bernstein]]:
     if not isinstance(used, Returns):
         found.append((BOX, used.box.numbers.rule))
     return [*found, (VALUE, used.safe_rule)] if used.rail.learned else found
+
+
+def _bets(ledgers: Sequence[Any], m: int) -> Floats:
+    """The rules of those that bet."""
+    rules = [
+        (i, [used.capital, getattr(used, "safe_capital", None)])
+        for i, used in enumerate(ledgers)
+        if used.bets
+    ]
+    found = np.zeros((2, m, 2, max((len(both[0].rates) for _, both in rules), default=0)))
+    for i, both in rules:
+        for at, rule in enumerate(both):
+            if rule is not None:
+                found[at, i] = rule
+    return found
+
+
+def does_bet(setup: Setup) -> bool:
+    """Whether some certified ledger bets on returns: the loop for several guardrails knows how."""
+    return setup.collector.certified and any(used.bets for used in cast(Any, setup.gated.values()))
 
 
 def _stated(rail: Rail) -> dict[str, float]:
@@ -213,6 +248,8 @@ def _argued(used: Any) -> dict[str, float]:
         "length": used.length,
         "first_proxy": proxy, "first_longest": longest, "first_low": low,
     }  # fmt: skip
+    if used.bets:
+        found |= {"bets": 1, "range": used.range, "bottom": used.bottom, "alike": used.alike}
     if isinstance(used, Returns):
         found["span"] = used.span
     else:
