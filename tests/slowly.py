@@ -398,7 +398,8 @@ class Slow:
             for pair, c in trial.steps():
                 seen.setdefault(pair, []).append((c - low) / span)
         counts, every = {p: len(x) for p, x in seen.items()}, [c for x in seen.values() for c in x]
-        usual = (self._value(trials) / self.safe_length() - low) / span
+        usual = (self.rail.low + self.rail.high) / 2 / self.safe_length()
+        usual = 0.5 if self.rail.learned else (usual - low) / span
         mu, N, kappa = (min(max(usual, 0), 1) + sum(every)) / (1 + len(every)), len(every), math.inf
         if 1 < len(seen) < N:
             W = max(sum(n * np.var(seen[p]) for p, n in counts.items()), 0.25) / (N - len(seen))
@@ -414,10 +415,6 @@ class Slow:
 
     def safe_length(self):
         return float(np.sum(self.visits(paths(self.mdp, self.problem.baseline))))
-
-    def _value(self, trials):
-        """V0 as believed."""
-        return (self.rail.low + self.rail.high) / 2
 
     def capital(self, level, episodes):
         """Rates and weights of bets."""
@@ -582,11 +579,6 @@ class SlowLearned(Slow):
                 logs, total, past = logs - (x - guess) ** 2 * cost, total + trial.gained, [*past, x]
             ends.append(total + side * self.range * (self.gains(logs + lost, rule) - len(hidden)))
         return ends
-
-    def _value(self, trials):
-        seen, gained, _ = self.safe(self._groups(trials)[0] if trials else [])
-        mean = gained / len(seen) if seen else (self.low + self.high) / 2
-        return min(max(mean, self.low), self.high)
 
     def safe(self, group):
         """Baseline trials seen, what they earned, and those that hide something."""

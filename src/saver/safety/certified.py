@@ -31,6 +31,7 @@ import numpy as np
 
 from saver._types import Floats
 from saver.problem.episode import Episode
+from saver.problem.history import BEFORE
 from saver.problem.moments import Moments
 from saver.safety.argument import Argument
 from saver.safety.capital import RENEWED, control, spent
@@ -179,10 +180,12 @@ class Certified(Argument):
         if self.compared_so_far(book) + 1 < book.renews:
             return latest
         seen, (low, high) = (book.every or book.first).seen, (self.promise.floor, self.promise.ceiling)
-        usual = (self.value(book) / self.baseline.length - low) / (high - low)
+        usual = BEFORE
+        if not self.rail.learned:
+            usual = min(max((self.value(book) / self.baseline.length - low) / (high - low), 0.0), 1.0)
         m = np.empty(latest.size)
         parts = (seen.counts.ravel().astype(np.float64), seen.mean.ravel(), seen.squares.ravel())
-        control(*parts, float(low), float(high), min(max(usual, 0.0), 1.0), m)
+        control(*parts, float(low), float(high), usual, m)
         return m.reshape(latest.shape)
 
     def compared_so_far(self, book: CertifiedBook) -> int:

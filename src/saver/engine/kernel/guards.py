@@ -90,7 +90,7 @@ def renew_control(g: Any, now: Any, length: float) -> None:
         c, table = g.fixed[i], g.tables[i]
         if c.bets == 1 and compared(g, now, i) + 1 >= g.state[i].renews:
             usual = (value_of(g, i) / length - c.floor) / (c.ceiling - c.floor)
-            usual = min(max(usual, 0.0), 1.0)
+            usual = BEFORE if c.learned == 1 else min(max(usual, 0.0), 1.0)
             control(table[COUNTED], table[SEEN], table[SQUARED], c.floor, c.ceiling, usual, table[MIDDLE])
 
 
