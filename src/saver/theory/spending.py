@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from saver._types import Floats
 from saver.design.flows import richest
 from saver.problem import Problem, visits
+from saver.problem.bellman import return_variance
 from saver.problem.guardrail import Rail
 from saver.problem.moments import Moments
 from saver.safety.certified import Certified
@@ -59,7 +61,9 @@ class Spending:
     The slack of n episodes is the smallest of
     - `missing`, what noise may hide, and where paths are random sum |T - W| h: visits differ from those
       expected by sqrt(n variance 2 / pi) on average;
-    - where paths are random, the boundary u(v) of both;
+    - where paths are random, the boundary u(v) of both; or, where observations are bounded, what bets on
+      returns lose to the rests that the model does not explain: noise as of coins, and where episodes went
+      until it is known what pairs are worth;
     - the sum of V(b; means) - V(b; lower ends).
     The box is taken at the counts that b leads to.
 
@@ -98,7 +102,7 @@ class Spending:
             strays = np.sqrt(self._variance(drawn) * 2.0 / math.pi)
             self.paths = np.sqrt(feedback.told * self.grid) * [np.sum(strays * h) for h in halves]
             self.boxed = self._summed([self.play.longest * self.play.value(h**2) for h in halves])
-            if feedback.hidden:
+            if feedback.hidden and not ledger.bets:
                 self.strays = self._summed([stage.widest(self.play, h) + self.play.value(h) for h in halves])
         self.lost, self.away = np.zeros(len(self.grid)), np.zeros(len(self.grid))
         if not feedback.complete:
@@ -260,12 +264,43 @@ class Spending:
             tally.gained - ledger.seen_worth(tally) + self._at(n, self.paths),
             feedback.told * self._at(n, self.open) + (seen - feedback.told * new) * self._at(n, self.unsure),
         )
-        if ledger.crosses:
+        if ledger.bets:
+            slack = min(slack, self._bet(n, seen, tally, ledger))
+        elif ledger.crosses:
             tally.strays = feedback.hidden * self._at(n, self.strays)
             kept = feedback.told + feedback.hidden
             tally.sum_v = tally.proxy + tally.whole_proxy + kept * self._at(n, self.boxed)
             slack = min(slack, -ledger.together(tally, ()))
         return slack
+
+    def _bet(self, n: float, seen: float, tally: Tally, ledger: Certified) -> float:
+        """What bets on returns lose to rests, and to what is hidden."""
+        rates, unit, (each, error, apart) = ledger.capital.rates, ledger.range**2, self.rests
+        known = max(1.0, error / apart) if apart > 0.0 else 1.0  # from then on pairs are told apart
+        rests = min(n * apart, min(n, known) * apart + error * math.log(max(1.0, n / known)))
+        low, high = self.rail.promise.floor, self.rail.promise.ceiling
+        deepest = float(np.max(self.mean, where=self.play.weights > 0.0, initial=low)) - low
+        lost = tally.whole * np.log1p(-rates * min(1.0, self.play.longest * deepest / ledger.range))
+        tally.logs = lost - rates**2 / 2.0 * (seen * each + rests) / unit
+        tally.strays = tally.whole * self.play.value(high - self.mean)
+        return -ledger.together(tally, ())
+
+    @cached_property
+    def rests(self) -> tuple[float, float, float]:
+        """Of an episode: the noise of coins, that of one sample of each pair, and what its path changes."""
+        low, high = self.rail.promise.floor, self.rail.promise.ceiling
+        coins = (self.mean - low) * (high - self.mean)
+        squares = self.problem.mdp.discount ** (2.0 * self.stage.nodes.step)[:, None] * self.play.flow
+        each = float(np.sum(self.stage.grid.by_state(squares) * coins))
+        apart = return_variance(self.problem.mdp, self._by_step(), self.mean, np.zeros(self.mean.shape))
+        return each, float(np.sum(coins[self.play.weights > 0.0])), apart
+
+    def _by_step(self) -> Floats:
+        """The policy as a table, [L, S, A]."""
+        nodes, mdp = self.stage.nodes, self.problem.mdp
+        table = np.array(np.broadcast_to(mdp.uniform, (mdp.horizon, mdp.states, mdp.actions)))
+        table[nodes.step, nodes.state] = self.play.behaviour
+        return table
 
     def _at(self, n: float, values: Floats) -> float:
         return float(np.interp(n, self.grid, values))
