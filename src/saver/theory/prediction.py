@@ -71,7 +71,10 @@ def behaviour(stage: Stage, flow: Floats) -> Floats:
 class Forecast:
     """Predicts ways for one scenario, from its truth, at a budget of `episodes`."""
 
-    def __init__(self, scenario: Scenario, episodes: int, feedback: Delivery = AT_ONCE) -> None:
+    def __init__(
+        self, scenario: Scenario, episodes: int, feedback: Delivery = AT_ONCE, promised: bool = False
+    ) -> None:
+        """`promised`: something is about rewards, even if this scenario, a twin, does not say so."""
         problem, world = scenario.problem, scenario.world
         self.feedback = feedback
         self.problem, self.episodes = problem, episodes
@@ -82,7 +85,7 @@ class Forecast:
         self.missed = problem.question.first * (average - np.array(world.reward.mean))
         self.stage = Stage(problem.mdp)
         self.baseline = visits(problem.mdp, problem.baseline)
-        self.reporting = Reporting(scenario, episodes, self.stage, feedback)
+        self.reporting = Reporting(scenario, episodes, self.stage, feedback, promised)
         self._mixed: dict[bytes, tuple[Floats, Spending]] = {}
         self._reports: dict[tuple[bytes, bool, bool, bool, bool], Report] = {}
 
