@@ -19,8 +19,12 @@ and as phi(y) is about y Phi(-y), the second term is at most EXCESS times the fi
 on. A sum of pairs, each seen so often, is less skewed than the worst of them. What one side has too much the
 other has too little, the excess fades like 1 / sqrt(T), and a boundary that is looked at from a start on
 only, until some end, uses up less than it may: that this pays for EXCESS is measured, at every look, with
-rewards as skewed as SKEWNESS (benchmarks/results/inthelimit.md). No number of samples is enough for every
-law: a pair whose rewards all agree shows nothing of how they vary, and has not started.
+rewards as skewed as SKEWNESS (benchmarks/results/inthelimit.md).
+
+Every pair needs its samples. A sum of many pairs is as normal as all their samples make it, but designs visit
+a pair by what its samples were, and that biases all means alike: counted together, sqrt(pairs) times as much.
+No number is enough for every law: a pair whose rewards all agree shows nothing of how they vary, and has not
+started.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ ONCE, ALWAYS, IN_THE_LIMIT = "at one time", "at all times", "at all times, in th
 
 DECLARE = (
     "say Problem(reward=saver.Bounded(low, high)) if every reward lies in [low, high], or "
-    "saver.SubGaussian(scale, floor, ceiling) if one has a deviation of at most scale and means lie in "
-    "[floor, ceiling]; saver.data.fit proposes one from a log (Fitted.proposed_reward)"
+    "saver.SubGaussian(scale, floor, ceiling) if its noise is at most as wide as normal noise of that scale "
+    "and means lie in [floor, ceiling]; saver.data.fit proposes one from a log (Fitted.proposed_reward)"
 )
 
 

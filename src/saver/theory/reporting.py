@@ -49,9 +49,15 @@ class Reporting:
     """Predicts what campaigns of one scenario report after so many episodes."""
 
     def __init__(
-        self, scenario: Scenario, episodes: int, stage: Stage, feedback: Delivery, promised: bool = False
+        self,
+        scenario: Scenario,
+        episodes: int,
+        stage: Stage,
+        feedback: Delivery,
+        promised: bool = False,
+        logged: int = 0,
     ) -> None:
-        self.promised = promised
+        self.promised, self.logged = promised, logged
         self.problem, self.episodes, self.stage, self.feedback = scenario.problem, episodes, stage, feedback
         mdp, reward = scenario.problem.mdp, scenario.world.reward
         self.mean = np.array(reward.mean).ravel()
@@ -94,8 +100,10 @@ class Reporting:
 
     def _begun(self, told: float, moments: Moments) -> bool:
         """Whether there is an interval at all times in the limit: see `saver.estimate.asymptotic`."""
+        if self.promised:
+            return told + self.logged >= start(LEVEL)
         fewest = moments.counts[self.problem.question.first != 0].min(initial=told)
-        return min(told, told if self.promised else fewest) >= start(LEVEL)
+        return min(told, float(fewest)) >= start(LEVEL)
 
     def _lost(self, play: Play, follows: bool) -> list[Play]:
         """What stands for lost trials."""
