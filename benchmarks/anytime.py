@@ -2,11 +2,10 @@
 
 Campaigns of K episodes, looked at 150 times from episode 50 on, the looks evenly spaced in the logarithm.
 `ever missed` is the share of campaigns in which some look from that episode on has the truth outside the 95 %
-interval; `by chance` is the probability of as many or more if each is wrong with probability .05, of those
-that are judged: from 50 on where something is promised about rewards, from 500 on elsewhere. A row is WRONG
-if that is below .001 over the number of rows. `width` is the mean of half the length at the end over 1.96
-true standard errors given the visits. `promised`: "scales", the true standard deviation of each pair;
-"range", only where rewards can lie; "no".
+interval; `by chance` is the probability of as many or more from 50 on if each is wrong with probability .05.
+A row is WRONG if that is below .001 over the number of rows. `width` is the mean of half the length at the
+end over 1.96 true standard errors given the visits. `promised`: "scales", the true standard deviation of each
+pair; "range", only where rewards can lie. Where nothing is promised: see inthelimit.md.
 """
 
 from __future__ import annotations
@@ -50,10 +49,8 @@ def cases() -> list[tuple[Scenario, str, int, int]]:
     found = []
     for name, K in SCENARIOS.items():
         plain = saver.SCENARIOS[name]()
-        undeclared = replace(plain, problem=replace(plain.problem, reward=None))
         runs = FEWER.get(name, RUNS)
-        for collector in COLLECTORS:
-            found += [(plain, collector, K, runs), (undeclared, collector, K, runs)]
+        found += [(plain, collector, K, runs) for collector in COLLECTORS]
     for name in ("bandit", "gridworld"):
         found += [(coins(saver.SCENARIOS[name]()), collector, SCENARIOS[name], FEWER.get(name, RUNS))
                   for collector in COLLECTORS[:2]]  # fmt: skip
@@ -64,9 +61,8 @@ def row(scenario: Scenario, collector: str, K: int, runs: int, rows: int) -> lis
     points = np.unique(np.geomspace(FIRST, K, LOOKS).astype(int))
     found = saver.simulate(scenario, collector, episodes=K, runs=runs, seed=19, checkpoints=points)
     reward = scenario.problem.reward
-    promised = "no" if reward is None else "range" if isinstance(reward, Bounded) else "scales"
-    judged = LATER if reward is None else FIRST
-    missed = round(found.ever_missed(judged) * runs)
+    promised = "range" if isinstance(reward, Bounded) else "scales"
+    missed = round(found.ever_missed(FIRST) * runs)
     chance = tail(runs, missed, 0.05)
     half = (found.anytime_high - found.anytime_low)[:, -1] / 2
     width = np.mean(half / np.sqrt(found.conditional_mse[:, -1])) / 1.96

@@ -3,8 +3,9 @@
 Half the length of the 95 % interval after K episodes, at one time and at all times: predicted, and the
 mean over campaigns with its standard error. `promised`: "scales", the true standard deviation of each pair;
 "range", only where rewards can lie (they are coins); "no": an interval is then unbounded while a pair that
-the target needs was never seen, and means are over the others. `bounded` is their share, predicted and
-seen. `verdict` is "kept" where both half-widths are within 10 % and the shares within .1.
+the target needs was never seen, at all times while one has fewer than 1,183 samples, and means are over the
+others. `bounded` is their share at one time, predicted and seen. `verdict` is "kept" where both half-widths
+are within 10 % and the shares within .1.
 
 The way "exact" is predicted for a collector that knows means and variances, `exact-oracle`; `saver-opt` has
 to learn them. The paper's design without safety is the optimum, "unconstrained", on trees only.
@@ -64,7 +65,8 @@ def row(scenario: Scenario, collector: str, K: int, way: Any) -> list[Any]:
     bounded = np.isfinite(once)
     cells, good = [], abs(way.bounded - bounded.mean()) <= CLOSE
     for said, seen in ((way.half_width, once[bounded]), (way.anytime_half_width, always[bounded])):
-        if way.bounded == 0.0 or not bounded.any():
+        started = np.isfinite(seen).any() or np.isfinite(said)
+        if way.bounded == 0.0 or not bounded.any() or not started:
             cells += [f"{said:.3g}", "-", "-"]
             continue
         ratio = said / float(seen.mean())

@@ -16,6 +16,7 @@ import foreseen
 import guarded
 import guarded_audit
 import guards
+import inthelimit
 import logs
 import losses_audit
 import numbers_table
@@ -35,6 +36,7 @@ BENCHMARKS: dict[str, Callable[[], Table]] = {
     "promise": promise.table,
     "asks": planning.asks,
     "anytime": anytime.table,
+    "inthelimit": inthelimit.table,
     "differences": answers.differences,
     "targets": answers.targets,
     "stopping": answers.stopping,

@@ -148,8 +148,9 @@ def test_what_is_uncertain_counts_moves():
     only = np.ones((3, 1))
     promise = Bounded(0.0, 1.0)
     problem = Problem(
-        Unknown(3, 1, 2, start=0), only, only, alpha=0.5, baseline_value=1.0, constraint=promise
-    )
+        Unknown(3, 1, 2, start=0), only, only, alpha=0.5, baseline_value=1.0, constraint=promise,
+        reward=SubGaussian(0.0, 0.0, 2.0),
+    )  # fmt: skip
     campaign = Campaign(problem, "on-policy", 100, seed=1)
     rng = np.random.default_rng(0)
     for _ in range(100):

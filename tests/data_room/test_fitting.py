@@ -357,3 +357,59 @@ def test_intervals_hold_as_often_as_they_say():
         found = fitted.reward, fitted.values["complaint"], fitted.off_policy(target).certainty
         held += [one.interval[0] < truth < one.interval[1] for one, truth in zip(found, truths, strict=True)]
     assert (held >= 86).all()
+
+
+def rewards_of(values, **columns):
+    """A log of one state and one action with these rewards, one an episode."""
+    count = len(values)
+    given = {"episode": range(count), "step": [0] * count, "state": ["a"] * count, "action": ["x"] * count}
+    return read_log({**given, "reward": values, "complaint": [0] * count, **columns}).fit(1)
+
+
+def test_few_different_rewards_propose_their_bounds():
+    fitted = rewards_of([0.0, 1.0, 1.0, 0.0])
+    assert fitted.proposed_reward == saver.Bounded(0.0, 1.0)
+    line = (
+        "a promise about rewards that the log allows, if you can confirm it: reward=saver.Bounded(0.0, 1.0)\n"
+    )
+    assert line in fitted.report()
+    assert rewards_of([1.0, 2.0, 3.0, 4.0, 5.0] * 3).proposed_reward == saver.Bounded(1.0, 5.0)
+
+
+def test_many_different_rewards_propose_a_scale_a_little_beyond_what_was_seen():
+    # -1 and 1 in turn, apart by less than 1e-3: deviation 1 without an error, and nothing farther than that.
+    values = [(-1.0) ** k * (1.0 + 1e-6 * (k % 20)) for k in range(400)]
+    found = rewards_of(values).proposed_reward
+    assert isinstance(found, saver.SubGaussian)
+    assert found.scale == pytest.approx(1.01, abs=0.011)
+    assert (found.floor, found.ceiling) == (-1.01, 1.01)
+    # One of them 60 away: normal noise whose farthest of 400 is there has deviation 60 / sqrt(2 log 800).
+    far = rewards_of([*values[:-1], 60.0]).proposed_reward
+    deviation = np.std([*values[:-1], 60.0], ddof=1)
+    assert far.scale > 4 * deviation
+    assert far.scale >= (60.0 - 0.16) / np.sqrt(2 * np.log(800))
+
+
+def test_a_proposal_is_what_the_log_does_not_contradict_and_is_never_used_unasked(log, shop):
+    fitted = log.fit(5)
+    guards = {"complaint": {"alpha": 0.3, "cost": True}}
+    assert fitted.problem(shop.policy, guards).reward is None
+    stated = fitted.problem(shop.policy, guards, reward=fitted.proposed_reward)
+    assert not [
+        said for said in fitted.against(stated) if said.startswith("reward was") or "deviation" in said
+    ]
+    shown = fitted.report().splitlines()[-1]
+    promise = eval(shown.partition("reward=")[2], {"saver": saver})
+    assert promise == fitted.proposed_reward
+
+
+@pytest.mark.parametrize("values", [[0.5] * 4, [0.1] * 10_000, list(range(11))[:1]])
+def test_rewards_that_never_vary_propose_nothing(values):
+    fitted = rewards_of(values)
+    assert fitted.proposed_reward is None
+    assert "the log shows nothing of how rewards vary: say between what they can lie" in fitted.report()
+
+
+def test_rewards_of_pairs_seen_once_propose_nothing():
+    states = [f"s{k}" for k in range(12)]
+    assert rewards_of([float(k) for k in range(12)], state=states).proposed_reward is None

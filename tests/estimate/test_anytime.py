@@ -139,14 +139,16 @@ def test_how_much_wider_in_the_limit():
     wanted = math.sqrt((250 + rho) / 250 * math.log((250 + rho) / (rho * 0.05**2)))
     assert stretched(250, 1000, 0.95) == pytest.approx(wanted / stats.norm.ppf(0.975))
     assert 1.5 < stretched(250, 1000, 0.95) < 1.6
-    campaign = Campaign(asked(), "on-policy", 1000)
+    campaign = Campaign(asked(target=((0.5, 0.5),)), "on-policy", 3000)
     rng = np.random.default_rng(1)
-    for _ in range(40):
+    for _ in range(3000):
         play(campaign, lambda action: rng.normal())
+        if campaign.counts.min() == 1183:
+            break
     once, always = campaign.estimate(), campaign.estimate(anytime=True)
     assert always.holds == "at all times, in the limit"
     ratio = np.subtract(*always.interval) / np.subtract(*once.interval)
-    assert ratio == pytest.approx(float(stretched(40, 1000, 0.95)))
+    assert ratio == pytest.approx(float(stretched(campaign.counts.sum(), 3000, 0.95)))
     with pytest.raises(InvalidProblem, match="anytime is 1; it must be True or False"):
         campaign.estimate(anytime=1)
 

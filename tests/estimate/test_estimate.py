@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from models import random_graph, random_policy, roll
 
-from saver import Gaussian, Mdp, World
+from saver import Gaussian, Mdp, SubGaussian, World
 from saver.errors import InvalidData, InvalidProblem
 from saver.estimate import ESTIMATORS, Log
 from saver.problem.moments import Moments
@@ -15,8 +15,8 @@ BANDIT = Mdp(np.zeros((1, 2, 1)), 1)
 HALF = np.array([[0.5, 0.5]])
 
 
-def filled(mdp, target, episodes):
-    log = Log(mdp, target)
+def filled(mdp, target, episodes, reward=None):
+    log = Log(mdp, target, reward=reward)
     for episode in episodes:
         log.add(*episode)
     return log
@@ -98,9 +98,16 @@ def test_the_smallest_unseen_weight_keeps_covered_below_one():
     assert log.estimate().interval == (-np.inf, np.inf)
 
 
-def test_equal_rewards_give_a_point_interval():
-    log = filled(BANDIT, HALF, [([0], [a], [1.5]) for a in (0, 0, 1, 1)])
-    assert log.estimate().interval == (1.5, 1.5)
+def test_equal_rewards_give_a_point_interval_where_it_is_declared_that_they_do_not_vary():
+    episodes = [([0], [a], [1.5]) for a in (0, 0, 1, 1)]
+    assert filled(BANDIT, HALF, episodes, SubGaussian(0.0, 0.0, 2.0)).estimate().interval == (1.5, 1.5)
+    assert filled(BANDIT, HALF, episodes).estimate().interval == (-np.inf, np.inf)
+
+
+def test_equal_weighted_returns_show_nothing_of_how_they_vary():
+    found = filled(BANDIT, HALF, [([0], [a], [1.5], [0.5]) for a in (0, 0, 1)]).estimate("importance")
+    assert (found.value, found.interval) == (1.5, (-np.inf, np.inf))
+    assert found.reasons == ("all weighted returns agree, which shows nothing of how they vary",)
 
 
 def test_importance_by_hand():
@@ -134,7 +141,8 @@ def test_estimated_transitions_by_hand():
     P = np.zeros((3, 1, 3))
     P[0, 0, 1:] = 0.5
     mdp = Mdp(P, 2, terminal=(2,))
-    log = filled(mdp, np.ones((3, 1)), [([0, 1], [0, 0], [1.0, 2.0])] * 3 + [([0], [0], [1.0])])
+    episodes = [([0, 1], [0, 0], [1.0, 2.0])] * 3 + [([0], [0], [1.0])]
+    log = filled(mdp, np.ones((3, 1)), episodes, SubGaussian(0.0, 0.0, 2.0))
     found = log.estimate("certainty-estimated")
     assert found.value == pytest.approx(2.5)
     assert found.stderr == pytest.approx(0.5)

@@ -400,14 +400,14 @@ def test_declared_rewards_bound_what_may_follow_a_pair_never_seen():
     assert found.unseen == ((0, 1),)
 
 
-def campaign(reward=None):
+def campaign(reward=None, episodes=10):
     guarded = SubGaussian(1.0, 0.0, 1.0)
     problem = saver.Problem(
         Unknown(2, 2, 2, start=0), EVEN, [[1.0, 0.0], [1.0, 0.0]],
         guardrails=[saver.Guardrail("profit", guarded, alpha=0.1, baseline_value=1.0)], reward=reward,
     )  # fmt: skip
-    running = saver.Campaign(problem, "baseline", episodes=50, seed=1)
-    for value in (0.0, 1.0) * 5:
+    running = saver.Campaign(problem, "baseline", episodes=5 * episodes, seed=1)
+    for value in (0.0, 1.0) * (episodes // 2):
         trial = running.ask()
         action = trial.act(0, 0)
         assert action == 0
@@ -425,10 +425,11 @@ def test_a_campaign_without_a_model_answers_as_a_log():
 
 
 def test_a_campaign_without_a_model_widens_its_interval_for_all_looks():
-    running = campaign()
+    early, running = campaign(), campaign(episodes=1184)
     baseline = running.problem.baseline
+    assert early.estimate(of=baseline, anytime=True).interval == (-np.inf, np.inf)
     once, always = (running.estimate(of=baseline, anytime=anytime) for anytime in (False, True))
-    factor = float(stretched(10, 50, 0.95))
+    factor = float(stretched(1184, 5 * 1184, 0.95))
     assert always.interval == pytest.approx(once.stretched(factor).interval)
     assert always.holds == "at all times, in the limit"
     assert always.interval[1] - always.interval[0] > 1.5 * (once.interval[1] - once.interval[0])

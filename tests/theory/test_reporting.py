@@ -10,7 +10,7 @@ from scipy.stats import t as students
 from test_theory import bandit_of
 
 import saver
-from saver.estimate.asymptotic import stretched
+from saver.estimate.asymptotic import start, stretched
 from saver.safety.boundaries import best_rho, mixture_two_sided
 from saver.theory.turnout import Counts, Part, Turnout
 
@@ -33,9 +33,12 @@ def test_one_pair_by_hand():
     assert way.bounded == 1.0
 
 
-def test_without_a_promise_the_anytime_interval_is_stretched():
-    way = saver.diagnose(promising(bandit_of([1.0], [4.0], [0.5]), None), K).ways["on-policy"]
-    assert way.anytime_half_width / way.half_width == pytest.approx(float(stretched(K, K, 0.95)))
+def test_without_a_promise_the_anytime_interval_is_stretched_from_its_start_on():
+    made = promising(bandit_of([1.0], [4.0], [0.5]), None)
+    for episodes, started in ((start(0.95) - 1, False), (start(0.95), True)):
+        way = saver.diagnose(made, episodes).ways["on-policy"]
+        wider = float(stretched(episodes, episodes, 0.95)) if started else math.inf
+        assert way.anytime_half_width / way.half_width == pytest.approx(wider)
 
 
 def test_a_pair_that_stays_unseen_leaves_no_bound_without_a_promise():

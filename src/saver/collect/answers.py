@@ -13,7 +13,7 @@ from saver.collect.setup import Setup, book_of
 from saver.collect.state import KINDS, State
 from saver.errors import InvalidProblem
 from saver.estimate import Estimate
-from saver.estimate.asymptotic import stretched
+from saver.estimate.asymptotic import heavy, in_the_limit
 from saver.estimate.certainty import learned_parts, noise_of, weighted
 from saver.estimate.log import estimate, seen_moves
 from saver.problem import checks
@@ -71,8 +71,10 @@ def estimate_of(
         found = estimate(problem.mdp, asked.policy, sums, kind, level, problem.reward, asked.against)
     if not anytime:
         return found
+    if not setup.anytime and kind == "importance":
+        return heavy(found)
     if not setup.anytime:
-        return found.stretched(float(stretched(sums.episodes, setup.episodes, level)))
+        return in_the_limit(found, sums.episodes, setup.episodes, level, problem.reward is not None)
     c = _weights(problem, asked)
     name = asked.name or _nearest(setup, c)
     return found.always(*setup.anytime[name].interval(state.books[book_of(name)], level, c))
@@ -102,7 +104,7 @@ def _weights(problem: Problem, asked: Wanted) -> Floats:
 
 
 def _nearest(setup: Setup, c: Floats) -> str:
-    """The target whose weights are most like these: fixed by the question, not by the data."""
+    """The target whose weights are most like these: those of pairs are then nearest to what is asked."""
     asked = setup.problem.question.weights
     return min(asked, key=lambda name: float(np.abs(asked[name] - c).sum()))
 

@@ -24,7 +24,7 @@ from saver.collect.events import Event
 from saver.collect.knowledge import Knowledge, Statistics
 from saver.collect.setup import Setup
 from saver.collect.state import State
-from saver.collect.stopping import Precise
+from saver.collect.stopping import Precise, check_stopping
 from saver.collect.trial import Trial
 from saver.errors import AssumptionWarning, CampaignEnded, InvalidData, InvalidProblem
 from saver.estimate import Estimate
@@ -105,7 +105,8 @@ class Campaign:
     declares which trials can have run: "any" of those that are out, or with "asked" none without those that
     were asked before it.
 
-    `until` ends the campaign before its last episode, as soon as the answer is precise enough.
+    `until` ends the campaign before its last episode, as soon as the answer is precise enough; it needs a
+    promise about rewards.
 
     For a bandit:
 
@@ -131,6 +132,7 @@ class Campaign:
     ) -> None:
         checks.choice("keep", keep, KEEP)
         setup = Setup(problem, collector, episodes, knowledge, losses, order, until)
+        check_stopping(problem, setup.until)
         self._begin(setup, State.begin(setup, seed), [] if keep == "episodes" else None)
         if history is None:
             history = problem.history
@@ -278,8 +280,9 @@ class Campaign:
 
         The interval is for one look; with anytime=True it holds at all looks at once, however often one
         looks and whatever one does then: strictly where the problem promises something about rewards
-        (`Problem(reward=...)`), else in the limit of many episodes. It is made for what the problem asks; of
-        other policies it holds as well, and is wider.
+        (`Problem(reward=...)`) and transitions are known, else in the limit of many episodes, and then it has
+        no ends before a start (`reasons` says when that is). It is made for what the problem asks; of other
+        policies, also of those that are chosen by what was seen, it holds as well, and is wider.
 
         With fair=True samples count as the weights say that they had when their trials were asked, so that no
         choice can bias the value: for outcomes that are both the reward and the constraint.
@@ -289,7 +292,10 @@ class Campaign:
 
     @reading
     def compare(self, of: Any = None, *, level: float = 0.95, anytime: bool = True) -> Comparison:
-        """Whether a target is better than the baseline; with anytime=True one may ask every day."""
+        """Whether a target is better than the baseline; with anytime=True one may ask every day.
+
+        Where nothing is promised about rewards that is "not yet known" before the start: see `estimate`.
+        """
         if of is None and len(self.problem.targets) == 1:
             (of,) = self.problem.targets
         found = self.estimate(of, against=BASELINE, level=level, anytime=anytime)

@@ -18,6 +18,7 @@ from saver.problem import checks
 from saver.problem.guardrail import Guardrail, Rail
 from saver.problem.history import History
 from saver.problem.mdp import Mdp
+from saver.problem.promise import Bounded, SubGaussian
 from saver.problem.statement import Problem
 from saver.problem.sums import Sums
 
@@ -61,6 +62,15 @@ class Fitted:
     def believed(self) -> Mdp:
         """The transitions that were seen, as frequencies."""
         return believed(self.model, self.sums)
+
+    @property
+    def proposed_reward(self) -> SubGaussian | Bounded | None:
+        """What could be promised about one reward, to be confirmed by who knows; nothing uses it by itself.
+
+        Few different values are taken to be within the lowest and the highest, others to be sub-Gaussian: see
+        `saver.data.scales.Scale.proposed`. None where rewards do not vary, or no pair was seen twice.
+        """
+        return self.scales["reward"].proposed
 
     def policy(self, source: Any) -> Floats:
         """A policy from an array, or from a table of (state, action, probability) in labels."""
@@ -128,7 +138,18 @@ class Fitted:
                 f"one {name} has deviation {scale.deviation:.3g} (largest {scale.largest:.3g}), from "
                 f"{scale.low:g} to {scale.high:g}; neighbouring steps correlate by {scale.shared:.2g}"
             )
+        lines.append(self._promise())
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)]) + "\n"
+
+    def _promise(self) -> str:
+        """The promise about rewards that could be made, as it can be pasted."""
+        found = self.proposed_reward
+        if found is None:
+            return "the log shows nothing of how rewards vary: say between what they can lie"
+        said = f"saver.SubGaussian({found.scale!r}, {found.floor!r}, {found.ceiling!r})"
+        if isinstance(found, Bounded):
+            said = f"saver.Bounded({found.low!r}, {found.high!r})"
+        return f"a promise about rewards that the log allows, if you can confirm it: reward={said}"
 
     def _shown(self, found: Estimate) -> str:
         low, high = found.interval

@@ -11,10 +11,11 @@ import numpy as np
 from saver._types import Floats
 from saver.errors import InvalidProblem
 from saver.problem.columns import Columns
-from saver.problem.promise import Bounded
+from saver.problem.promise import Bounded, SubGaussian
 
 OFTEN = 30  # observations of a pair whose deviation is looked at by itself
 FAR = 4.0  # standard errors
+FEW = 10  # different values, as of coins, clicks and ratings
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Scale:
         shared: the correlation of the noise of neighbouring steps of an episode; 0 if steps are independent.
         shared_errors: how many standard errors `shared` is from 0.
         observations: how many there are.
+        farthest: the largest distance of one from the mean of its pair.
+        different: how many different values were seen.
     """
 
     deviation: float
@@ -41,6 +44,8 @@ class Scale:
     shared: float
     shared_errors: float
     observations: int
+    farthest: float = 0.0
+    different: int = 0
 
     def promise(self, name: str) -> Bounded:
         """What can be promised without being told: [0, 1], if all is there."""
@@ -51,6 +56,25 @@ class Scale:
             "lie, by promise=saver.Bounded(low, high) (in a command low=, high=), or how it varies, by "
             "saver.SubGaussian(scale, floor, ceiling) (scale=, floor=, ceiling=)"
         )
+
+    @property
+    def proposed(self) -> SubGaussian | Bounded | None:
+        """A promise that goes a little beyond what was seen; None where that shows nothing of how it varies.
+
+        Few different values: that there are no others between which they do not lie. More: noise with the
+        largest deviation, FAR standard errors above what it seems, and tails that explain the farthest of n
+        observations, which of normal ones is about sqrt(2 log(2 n)) deviations away; means where values were
+        seen. Nobody but who knows the rewards can say that it is true.
+        """
+        if self.different < 2:
+            return None
+        if self.different <= FEW:
+            return Bounded(self.low, self.high)
+        n = max(self.observations, 2)
+        scale = max(
+            self.largest + FAR * self.largest_stderr, self.farthest / math.sqrt(2.0 * math.log(2 * n))
+        )
+        return SubGaussian(_up(scale), -_up(-self.low), _up(self.high)) if math.isfinite(scale) else None
 
     def against(self, promise: Any) -> tuple[str, ...]:
         """What of a promise about all pairs the log contradicts, in sentences."""
@@ -71,6 +95,14 @@ class Scale:
                 + _remedy(promise)
             )
         return tuple(said)
+
+
+def _up(value: float) -> float:
+    """Rounded up to three digits."""
+    if value == 0.0:
+        return 0.0
+    unit = 10.0 ** (2 - math.floor(math.log10(abs(value))))
+    return float(f"{math.ceil(value * unit) / unit:.10g}")
 
 
 def _remedy(promise: Any) -> str:
@@ -105,6 +137,7 @@ def scale_of(many: Columns, column: Floats, shape: tuple[int, int]) -> Scale:
     return Scale(
         deviation, stderr, *largest, float(np.min(values, initial=math.inf)),
         float(np.max(values, initial=-math.inf)), shared, errors, n,
+        float(np.max(np.abs(apart), initial=0.0)), len(np.unique(values)),
     )  # fmt: skip
 
 

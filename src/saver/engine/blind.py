@@ -35,7 +35,7 @@ from saver.engine.kernel.memory import Out, Tracker
 from saver.engine.kernel.rails import Shown, lay_guards
 from saver.engine.kernel.returns import asked_of_returns
 from saver.engine.reference import interval_of
-from saver.estimate.asymptotic import stretched
+from saver.estimate.asymptotic import in_the_limit
 from saver.estimate.interval import LEVEL
 from saver.problem.bellman import powers
 from saver.problem.moving import still
@@ -232,8 +232,10 @@ class BlindWorker(Worker):
     def _look(self, row: Out) -> None:
         """What is kept of the estimates at a checkpoint; intervals at all times are right in the limit."""
         at = self.run.now.point - 1
-        wider = float(stretched(self.run.starts.sum(), self.setting.episodes, LEVEL))
+        told, planned = int(self.run.starts.sum()), self.setting.episodes
+        promised = self.setting.scenario.problem.reward is not None
         for i, found in enumerate(self._estimates(self.run.starts.copy())):
             for name, number in interval_of(found).items():
                 getattr(row, name)[i, at] = number
-            row.anytime_low[i, at], row.anytime_high[i, at] = found.stretched(wider).interval
+            ever = in_the_limit(found, told, planned, LEVEL, promised)
+            row.anytime_low[i, at], row.anytime_high[i, at] = ever.interval

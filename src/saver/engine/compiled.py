@@ -241,6 +241,8 @@ class Worker:
         for i, found in enumerate(self._estimates(np.zeros(0))):
             for name, number in interval_of(found).items():
                 getattr(row, name)[i, self.run.now.point - 1] = number
+            if self.setting.scenario.problem.reward is None:  # as the kernel does
+                row.anytime_low[i, self.run.now.point - 1] = found.fewest
 
     def _moves(self, starts: Floats) -> Moves:
         """What was seen of moves."""

@@ -21,7 +21,7 @@ from saver.engine.kernel.layout import only_reference
 from saver.engine.reference import AT_ONCE, Returns, run_reference
 from saver.engine.runs import ANSWERS, COMMON, GUARDED, Runs
 from saver.errors import InvalidProblem
-from saver.estimate.asymptotic import stretched
+from saver.estimate.asymptotic import start, stretched
 from saver.estimate.interval import LEVEL
 from saver.problem import checks
 from saver.problem.world import Scenario
@@ -80,6 +80,7 @@ def simulate(
     check_memory(runs, len(points), count, len(scenario.problem.targets), len(scenario.problem.rails))
     truth = Truth(scenario)
     tick = _told(runs, progress)
+    limits = False  # whether intervals at all times are still to be made
     if engine == "reference" or _outside(scenario, chosen, returns, history):
         kept, worst = run_reference(
             scenario, chosen, count, points, seed, runs, truth, tick, returns, fair, history
@@ -88,12 +89,13 @@ def simulate(
         kind = Setting if scenario.problem.mdp.known else BlindSetting
         setting = kind(scenario, chosen, count, seed, truth, fair, history)
         kept, worst = run_compiled(setting, points, runs, threads or cores(), tick)
+        limits = scenario.problem.reward is None and scenario.problem.mdp.known
     shared: dict[str, Any] = {name: kept[name] for name in COMMON} | _guarded(scenario, truth, kept, worst)
     by_name = {}
     for i, (name, value) in enumerate(truth.values.items()):
         mine: dict[str, Any] = {column: np.ascontiguousarray(kept[column][:, i]) for column in ANSWERS}
         one = Runs(checkpoints=points, true_value=value, **shared, **mine)
-        by_name[name] = one if scenario.problem.reward is not None else _in_the_limit(one, chosen, history)
+        by_name[name] = _in_the_limit(one, chosen, history) if limits else one
     return replace(next(iter(by_name.values())), by_name=by_name if len(by_name) > 1 else {})
 
 
@@ -112,12 +114,19 @@ def _guarded(scenario: Scenario, truth: Truth, kept: dict[str, Any], worst: Any)
 
 
 def _in_the_limit(found: Runs, collector: Collector, history: int) -> Runs:
-    """With the intervals at all times where nothing is promised about rewards."""
+    """With intervals at all times where nothing is promised: see `in_the_limit`, and `heavy`.
+
+    In the place of their lower ends is the fewest samples of a pair; NaN for importance weights.
+    """
     low, high = found.interval(LEVEL)
     counted = found.checkpoints * (1.0 - (not collector.learn_from_baseline) * found.baseline_share)
-    counted = counted + history
+    counted = np.round(counted + history)
     factor = stretched(counted, int(found.checkpoints[-1]), LEVEL)
-    below, above = (found.estimates + factor * (end - found.estimates) for end in (low, high))
+    needed = start(LEVEL)
+    begun = (found.anytime_low >= needed) & (counted >= needed) & np.isfinite(found.stderr)
+    with np.errstate(invalid="ignore"):
+        ends = (found.estimates + factor * (end - found.estimates) for end in (low, high))
+    below, above = (np.where(begun, end, far) for end, far in zip(ends, (-np.inf, np.inf), strict=True))
     return replace(found, anytime_low=below, anytime_high=above)
 
 

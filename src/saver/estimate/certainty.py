@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from saver._types import Bools, Floats
-from saver.estimate.interval import Estimate, Missing, from_parts, nothing_seen
+from saver.estimate.interval import DECLARE, Estimate, Missing, from_parts, nothing_seen
 from saver.estimate.recursion import Moves, covariance, move_noise, recursion
 from saver.estimate.spread import Declared, spreads
 from saver.problem.bellman import weights
@@ -58,8 +58,8 @@ def weighted(
     to_floor, to_ceiling = c[lost] * (guess - floor), c[lost] * (ceiling - guess)
     below = float(np.sum(np.maximum(to_floor, -to_ceiling)))
     above = float(np.sum(np.maximum(to_ceiling, -to_floor)))
-    reasons = (*_lost_reason(lost, below, above), *_once_reason(used & (rewards.counts == 1), declared))
-    missing = Missing(below, above, pairs_of(lost), reasons)
+    reasons = (*_lost_reason(lost, below, above), *_unvaried_reasons(used, rewards, declared))
+    missing = Missing(below, above, pairs_of(lost), reasons, fewest_of(c, rewards))
     return from_parts(value, *_reward_noise(c, rewards, declared), covered_share(c, seen), level, missing)
 
 
@@ -97,9 +97,9 @@ def certainty_estimated(
     if covered == 0.0 and not declared.promised:
         return nothing_seen(level, pairs_of(lost))
     below, above = found.below, found.above
-    once = (found.c != 0) & (rewards.counts == 1)
-    reasons = (*_lost_reason(lost, below, above), *_once_reason(once, declared), *_beyond_reason(beyond))
-    missing = Missing(below, above, pairs_of(lost), reasons)
+    unvaried = _unvaried_reasons(found.c != 0, rewards, declared)
+    reasons = (*_lost_reason(lost, below, above), *unvaried, *_beyond_reason(beyond))
+    missing = Missing(below, above, pairs_of(lost), reasons, fewest_of(asked, rewards))
     return from_parts(found.value, found.parts, found.freedom, covered * (1.0 - beyond), level, missing)
 
 
@@ -203,14 +203,21 @@ def _lost_reason(lost: Bools, below: float, above: float) -> tuple[str, ...]:
     return (f"{never}: declared ranges add {below:.3g} below and {above:.3g} above",)
 
 
-def _once_reason(once: Bools, declared: Declared) -> tuple[str, ...]:
-    count = int(once.sum())
-    if not count:
-        return ()
-    what = "what is declared" if declared.promised else "the largest sample variance"
-    if np.isinf(declared.variance).any():
-        what = "nothing"
-    return (f"{count} pair{'s' if count > 1 else ''} seen once: {what} stands for the variance",)
+def _unvaried_reasons(used: Bools, rewards: Moments, declared: Declared) -> tuple[str, ...]:
+    """What stands for a variance that samples do not show."""
+    count, none = int(np.sum(used & (rewards.counts == 1))), bool(np.isinf(declared.variance).any())
+    if none and np.any(used & (rewards.counts > 1)):
+        return (f"all samples of every pair agree, which shows nothing of how rewards vary: {DECLARE}",)
+    what = "what is declared" if declared.promised else "nothing" if none else "the largest sample variance"
+    said = f"{count} pair{'s' if count > 1 else ''} seen once: {what} stands for the variance"
+    return (said,) if count else ()
+
+
+def fewest_of(c: Floats, rewards: Moments) -> int:
+    """The fewest samples of a pair that has weight; 0 where all samples of one agree."""
+    asked = c != 0
+    counts = np.where(rewards.squares > 0.0, rewards.counts, 0)[asked]
+    return int(counts.min(initial=int(rewards.counts.max()))) if asked.any() else 0
 
 
 def _reward_noise(c: Floats, rewards: Moments, declared: Declared) -> tuple[Floats, Floats]:

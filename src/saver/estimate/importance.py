@@ -8,7 +8,7 @@ import numpy as np
 
 from saver._types import Floats, Ints
 from saver.errors import InvalidData
-from saver.estimate.interval import Estimate, from_parts, nothing_seen
+from saver.estimate.interval import Estimate, Missing, from_parts, nothing_seen
 from saver.problem.bellman import by_step
 from saver.problem.bulk import episodes_of
 from saver.problem.checks import LARGEST, SUM_TOLERANCE, show
@@ -69,5 +69,7 @@ def importance(count: int, mean: float, squares: float, covered: float, level: f
     """
     if count == 0:
         return nothing_seen(level)
-    variance = squares / (count - 1) / count if count > 1 else np.inf
-    return from_parts(mean, np.array([variance]), np.array([max(count - 1.0, 1.0)]), covered, level)
+    variance = squares / (count - 1) / count if squares > 0.0 else np.inf
+    equal = ("all weighted returns agree, which shows nothing of how they vary",)
+    missing = Missing(reasons=equal if count > 1 and squares == 0.0 else ())
+    return from_parts(mean, np.array([variance]), np.array([max(count - 1.0, 1.0)]), covered, level, missing)

@@ -14,6 +14,12 @@ from saver.problem import checks
 LEVEL = 0.95  # of what engines record
 ONCE, ALWAYS, IN_THE_LIMIT = "at one time", "at all times", "at all times, in the limit"
 
+DECLARE = (
+    "say Problem(reward=saver.Bounded(low, high)) if every reward lies in [low, high], or "
+    "saver.SubGaussian(scale, floor, ceiling) if its noise is at most as wide as normal noise of that scale "
+    "and means lie in [floor, ceiling]; saver.data.fit proposes one from a log (Fitted.proposed_reward)"
+)
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -34,6 +40,7 @@ class Estimate:
         unseen: the pairs (state, action) that have weight and were never seen.
         reasons: why the interval is as wide as it is, one sentence each.
         holds: "at one time"; "at all times"; or "at all times, in the limit" of many episodes.
+        fewest: the fewest samples of a pair that has weight; 0 where all samples of one agree.
     """
 
     value: float
@@ -46,12 +53,17 @@ class Estimate:
     unseen: tuple[tuple[int, int], ...] = ()
     reasons: tuple[str, ...] = ()
     holds: str = ONCE
+    fewest: int = 0
 
     def stretched(self, factor: float) -> Estimate:
         """The same at all times, right in the limit: so many times as wide."""
         low, high = (self.value + factor * (end - self.value) for end in self.interval)
         reasons = (*self.reasons, f"for all looks, in the limit: {factor:.3g} times as wide as for one")
         return replace(self, interval=(low, high), holds=IN_THE_LIMIT, reasons=reasons)
+
+    def unstarted(self, reason: str) -> Estimate:
+        """The same before there is an interval at all times."""
+        return replace(self, interval=(-math.inf, math.inf), holds=IN_THE_LIMIT, reasons=(reason,))
 
     def always(self, low: float, high: float, noise: float, mismatch: float, unseen: float) -> Estimate:
         """The same with an interval for all times, in which the value is moved if it is not."""
@@ -72,6 +84,7 @@ class Missing(NamedTuple):
     above: float = 0.0
     unseen: tuple[tuple[int, int], ...] = ()
     reasons: tuple[str, ...] = ()
+    fewest: int = 0
 
 
 SEEN = Missing()  # nothing is
@@ -95,8 +108,9 @@ def from_parts(
     noise = f"noise of what was seen: {half:.3g} to either side"
     reasons = (noise, *missing.reasons) if math.isfinite(half) else missing.reasons
     return Estimate(
-        value, stderr, interval, covered, degrees, missing.below, missing.above, missing.unseen, reasons
-    )
+        value, stderr, interval, covered, degrees, missing.below, missing.above, missing.unseen, reasons,
+        fewest=missing.fewest,
+    )  # fmt: skip
 
 
 def nothing_seen(level: float, unseen: tuple[tuple[int, int], ...] = ()) -> Estimate:

@@ -131,7 +131,7 @@ def take_all(mdp: Any, target: Floats, sums: Sums, many: Columns) -> None:
     weighted = many if many.complete.all() else many.select(many.complete)
     if many.propensities is not None and len(weighted):
         returns = importance_returns(mdp, target, weighted)
-        mean = float(returns.mean())
+        mean = float(returns[0] + (returns - returns[0]).mean())  # exact where all are equal
         seen = Moments(np.array(sums.weighted[0]), *map(np.array, sums.weighted[1:]))
         seen.merge(Moments(np.array(len(returns)), np.array(mean), np.array(np.sum((returns - mean) ** 2))))
         sums.weighted = (int(seen.counts), float(seen.mean), float(seen.squares))

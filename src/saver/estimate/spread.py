@@ -11,7 +11,8 @@ as if four more rewards had been seen, each as far from the mean as may be decla
   are not normal and allow what is declared.
 - `Bounded`: two of the four at either end, 2 d^2 = (mean - low)^2 + (high - mean)^2, as Agresti and Coull
   (1998) do for a coin: equal samples of a rare event then do not look like certainty.
-- nothing declared: the largest sample variance among the pairs seen twice or more stands in for scale^2.
+- nothing declared: the largest sample variance among the pairs seen twice or more stands in for scale^2, and
+  likewise. Where all samples of every pair agree there is none: 0 is no variance, and nothing is known.
 
 A pair seen once has s = 0, and what is declared counts alone (scale^2, also where rewards are bounded).
 
@@ -72,11 +73,11 @@ class Declared(NamedTuple):
 
 @jit
 def stand_in(counts: Any, squares: Any) -> Any:
-    """The largest sample variance of pairs seen twice or more, and its freedom; infinite without any."""
-    top, freedom = -1.0, 1.0
+    """The largest sample variance of pairs seen twice or more, and its freedom; infinite if it is 0."""
+    top, freedom = 0.0, 1.0
     for p in range(len(counts)):
         top, freedom = larger(counts[p], squares[p], top, freedom)
-    return top if top >= 0.0 else np.inf, freedom
+    return top if top > 0.0 else np.inf, freedom
 
 
 @jit
@@ -101,13 +102,15 @@ def spread(
     else:
         ninth = 2.0 / (9.0 * (T - 1.0))
         root = 1.0 - ninth - ERRORS * np.sqrt(ninth)
-        declared, most = freedom == np.inf, own / (root * root * root)
-        if root > LOWEST and most <= wide and (own > 0.0 or not declared):
+        most = own / (root * root * root)
+        if root > LOWEST and most <= wide and own > 0.0:
             wide, freedom = most, 0.0  # all of it is from these samples
-        elif own >= wide and not declared:
+        elif own >= wide and freedom != np.inf:
             freedom = 0.0
     seen, added = T * own, ADDED * wide
     variance = (seen + added) / (T + ADDED - 1.0)
+    if not np.isfinite(variance):
+        return variance, freedom
     if freedom == 0.0:
         return variance, T - 1.0
     noise = seen * seen / (T - 1.0) + added * added / freedom

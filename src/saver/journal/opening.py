@@ -19,7 +19,7 @@ from saver.collect.collectors import OWN, Collector, find_collector
 from saver.collect.knowledge import Knowledge
 from saver.collect.setup import Setup
 from saver.collect.state import State
-from saver.collect.stopping import Precise
+from saver.collect.stopping import Precise, check_stopping
 from saver.errors import InvalidData, InvalidProblem, StoreFailed
 from saver.journal.differences import differing, short
 from saver.journal.durable import DurableCampaign
@@ -212,6 +212,7 @@ def _made(journal: Journal, name: str, given: Given | None) -> Header:
             f"{journal.name} has no campaign {name!r} (it has: {known}); to make it, give problem, collector "
             "and episodes"
         )
+    check_stopping(given.setup.problem, given.setup.until)
     text = json.dumps(given.plain, sort_keys=True)
     now = journal.now()
     made = Header(0, name, fingerprint(given.plain), text, json.dumps(versions()), now)

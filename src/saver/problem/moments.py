@@ -59,8 +59,9 @@ class Moments:
         """`extend` by the observations of many episodes: the same, to rounding."""
         size, shape = self.mean.size, self.mean.shape
         pairs = states * shape[1] + actions
-        counts = np.bincount(pairs, minlength=size)
-        mean = np.bincount(pairs, values, size) / np.maximum(counts, 1)
+        counts, some = np.bincount(pairs, minlength=size), np.zeros(size)
+        some[pairs] = values  # about one of its values the mean of equal values is exact
+        mean = some + np.bincount(pairs, values - some[pairs], size) / np.maximum(counts, 1)
         squares = np.bincount(pairs, (values - mean[pairs]) ** 2, size)
         self.merge(Moments(counts.reshape(shape), mean.reshape(shape), squares.reshape(shape)))
 

@@ -18,7 +18,7 @@ from saver.problem.statement import Problem
 from saver.problem.world import Scenario
 from saver.theory.believed import believed_scenario, known_twin
 from saver.theory.bounds import SMALLEST_DEVIATION, Bounds, bounds, sizes_of
-from saver.theory.delivery import Delivery
+from saver.theory.delivery import AT_ONCE, Delivery
 from saver.theory.hardness import Hardness, hardness
 from saver.theory.nodewise import Nodewise, Number, Undefined, closed_design, nodewise, per_state
 from saver.theory.prediction import Forecast, Way
@@ -109,9 +109,11 @@ def diagnose(
     `until` is what the campaign will stop by; the verdict says when, and warns of what is out of reach.
     """
     assumed: tuple[str, ...] = ()
+    stated = scenario if isinstance(scenario, Problem) else _problem(scenario)
+    promised = stated.reward is not None
+    known = promised, 0 if stated.history is None else stated.history.episodes
     if isinstance(scenario, Problem):
         scenario, assumed = believed_scenario(scenario)
-    checks.kind("scenario", scenario, Scenario)
     if not scenario.problem.mdp.known:
         scenario, assumed = known_twin(scenario)
     K = checks.whole("episodes", scenario.episodes if episodes is None else episodes, 1)
@@ -128,13 +130,13 @@ def diagnose(
     closed = closed_design(problem, variance)
     at, design = nodewise(problem, closed), closed.policy
     root = float(np.sum(problem.mdp.start[at.state] * at.spread**2 * (at.step == 0)))
-    forecast = Forecast(scenario, K, feedback)
+    forecast = Forecast(scenario, K, feedback, *known)
     free, safe = _exact(scenario, variance, seconds)
     ways, wanted = _ways(forecast, problem, design, free, safe, stderr)
     at_once = ways
     if not feedback.complete:
         goal = None if isinstance(wanted, Undefined) else wanted
-        at_once, _ = _ways(Forecast(scenario, K), problem, design, free, safe, goal)
+        at_once, _ = _ways(Forecast(scenario, K, AT_ONCE, *known), problem, design, free, safe, goal)
     earned = float(np.sum(weights(problem.mdp, design) * mean))
     hard = hardness(problem, rail, variance, mean, at, earned)
     eta = max(float(np.abs(table[at.state][at.allowed]).max()) for table in (world.reward.mean, mean))
@@ -146,7 +148,7 @@ def diagnose(
         verdict = judge(scenario, K, stderr, ways, (free, safe), forecast.cost, feedback)
         verdict = replace(verdict, feedback=toll(ways, at_once, feedback), interval=reported(ways))
         if until is not None:
-            verdict = replace(verdict, until=stops(ways, K, until))
+            verdict = replace(verdict, until=stops(ways, K, until, promised))
     return Diagnosis(
         scenario=scenario.name,
         episodes=K,
@@ -169,6 +171,11 @@ def diagnose(
         verdict=verdict,
         notes=assumed or remarks(scenario),
     )
+
+
+def _problem(scenario: Scenario) -> Problem:
+    checks.kind("scenario", scenario, Scenario)
+    return scenario.problem
 
 
 def _exact(

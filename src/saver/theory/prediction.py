@@ -71,7 +71,15 @@ def behaviour(stage: Stage, flow: Floats) -> Floats:
 class Forecast:
     """Predicts ways for one scenario, from its truth, at a budget of `episodes`."""
 
-    def __init__(self, scenario: Scenario, episodes: int, feedback: Delivery = AT_ONCE) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        episodes: int,
+        feedback: Delivery = AT_ONCE,
+        promised: bool = False,
+        logged: int = 0,
+    ) -> None:
+        """A twin does not say itself whether rewards are `promised`, and how many episodes were logged."""
         problem, world = scenario.problem, scenario.world
         self.feedback = feedback
         self.problem, self.episodes = problem, episodes
@@ -82,7 +90,7 @@ class Forecast:
         self.missed = problem.question.first * (average - np.array(world.reward.mean))
         self.stage = Stage(problem.mdp)
         self.baseline = visits(problem.mdp, problem.baseline)
-        self.reporting = Reporting(scenario, episodes, self.stage, feedback)
+        self.reporting = Reporting(scenario, episodes, self.stage, feedback, promised, logged)
         self._mixed: dict[bytes, tuple[Floats, Spending]] = {}
         self._reports: dict[tuple[bytes, bool, bool, bool, bool], Report] = {}
 

@@ -15,7 +15,7 @@ import numpy as np
 from saver._types import Floats
 from saver.design.limits import check_variance
 from saver.estimate.anytime import Anytime, RewardTally
-from saver.estimate.asymptotic import stretched
+from saver.estimate.asymptotic import start, stretched
 from saver.estimate.certainty import weighted
 from saver.estimate.interval import LEVEL
 from saver.estimate.sequence import Steering, renewed, steer
@@ -48,7 +48,16 @@ class Report(NamedTuple):
 class Reporting:
     """Predicts what campaigns of one scenario report after so many episodes."""
 
-    def __init__(self, scenario: Scenario, episodes: int, stage: Stage, feedback: Delivery) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        episodes: int,
+        stage: Stage,
+        feedback: Delivery,
+        promised: bool = False,
+        logged: int = 0,
+    ) -> None:
+        self.promised, self.logged = promised, logged
         self.problem, self.episodes, self.stage, self.feedback = scenario.problem, episodes, stage, feedback
         mdp, reward = scenario.problem.mdp, scenario.world.reward
         self.mean = np.array(reward.mean).ravel()
@@ -70,10 +79,13 @@ class Reporting:
             counts.until(following - 1)
             sums.add(counts.T.reshape(draws, -1), rng)
             number = following
-        once = [self._half(moments) for moments in sums.moments(play.visits.shape, rng)]
+        every = list(sums.moments(play.visits.shape, rng))
+        once = [self._half(moments) for moments in every]
         if self.keeper is None:
-            factor = float(stretched(turnout.told * self.episodes, self.episodes, LEVEL))
-            always = [factor * half for half in once]
+            told = turnout.told * self.episodes
+            factor = float(stretched(told, self.episodes, LEVEL))
+            pairs = zip(once, every, strict=True)
+            always = [factor * half if self._begun(told, one) else math.inf for half, one in pairs]
         else:
             bands = self.keeper.bands(LEVEL)
             ends = [self.keeper.sides(tally, bands, LEVEL) for tally in self._tallies(sums, plays)]
@@ -85,6 +97,13 @@ class Reporting:
         problem = self.problem
         low, high = weighted(problem.mdp, problem.question.first, moments, LEVEL, problem.reward).interval
         return (high - low) / 2
+
+    def _begun(self, told: float, moments: Moments) -> bool:
+        """Whether there is an interval at all times in the limit: see `saver.estimate.asymptotic`."""
+        if self.promised:
+            return told + self.logged >= start(LEVEL)
+        fewest = moments.counts[self.problem.question.first != 0].min(initial=told)
+        return min(told, float(fewest)) >= start(LEVEL)
 
     def _lost(self, play: Play, follows: bool) -> list[Play]:
         """What stands for lost trials."""

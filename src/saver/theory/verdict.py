@@ -11,7 +11,7 @@ from saver._types import Floats
 from saver.collect.stopping import Precise
 from saver.design.closed import going_on
 from saver.design.exact import ExactDesign
-from saver.estimate.interval import LEVEL
+from saver.estimate.interval import DECLARE, LEVEL
 from saver.problem.bellman import value
 from saver.problem.guardrail import Rail, negated
 from saver.problem.world import Scenario
@@ -116,17 +116,22 @@ def reported(ways: dict[str, Way]) -> str:
     unseen = "because nothing is promised about rewards and a pair that the target needs stays unseen"
     if not way.bounded:
         return f"the interval will be unbounded ({name}), {unseen}"
+    always = f"{way.anytime_half_width:.3g}" if math.isfinite(way.anytime_half_width) else "without bounds"
     text = (
         f"the interval at level .95 will be about {way.half_width:.3g} to either side at one time, "
-        f"{way.anytime_half_width:.3g} at all times ({name})"
+        f"{always} at all times ({name})"
     )
     return (
         text if way.bounded == 1.0 else f"{text}; in {1.0 - way.bounded:.0%} of campaigns unbounded, {unseen}"
     )
 
 
-def stops(ways: dict[str, Way], episodes: int, until: Precise) -> str:
+def stops(ways: dict[str, Way], episodes: int, until: Precise, promised: bool = True) -> str:
     """When the best safe way will be as precise as is wanted; a warning if that is not within the budget."""
+    if not promised:
+        return (
+            f"warning: a campaign will refuse {until}, because nothing is declared about rewards: {DECLARE}"
+        )
     name, way = _best(ways)
     # the boundary is about sqrt(log(2 / miss)), relative to that of LEVEL
     half = way.anytime_half_width * math.sqrt(math.log(2 / (1 - until.level)) / math.log(2 / (1 - LEVEL)))

@@ -47,10 +47,9 @@ def record(scene: Any, rules: Any, sheets: Any, run: Any, out: Any, budget: floa
         out.stderr[0, at] = out.below[0, at] = out.above[0, at] = np.inf
     if rules.estimate == IMPORTANCE and now.weighted:
         out.estimates[0, at], out.below[0, at], out.above[0, at] = now.weighted_mean, 0.0, 0.0
-        if now.weighted > 1:
-            spread = now.weighted_squares / (now.weighted - 1) / now.weighted
-            out.stderr[0, at] = math.sqrt(spread)
-            out.freedom[0, at] = now.weighted - 1.0 if spread > 0.0 else np.inf
+        if now.weighted_squares > 0.0:
+            out.stderr[0, at] = math.sqrt(now.weighted_squares / (now.weighted - 1) / now.weighted)
+            out.freedom[0, at] = now.weighted - 1.0
 
 
 @inner
@@ -81,6 +80,18 @@ def answer(weights: Any, promised: Any, bounded: bool, seen: Any, out: Any, i: i
         out.estimates[i, at] = np.nan
     if declared or (size > 0.0 and not lost):
         out.stderr[i, at], out.freedom[i, at] = uncertainty(weights, promised, bounded, seen)
+    if not declared:  # the caller makes an interval of it
+        out.anytime_low[i, at] = fewest(weights, seen)
+
+
+@inner
+def fewest(weights: Any, seen: Any) -> float:
+    """`fewest_of`: the fewest samples of a pair that has weight; 0 where all samples of one agree."""
+    found = np.inf
+    for p in range(len(weights)):
+        if weights[p] != 0.0:
+            found = min(found, seen[p, COUNT] if seen[p, SQUARES] > 0.0 else 0.0)
+    return found if found < np.inf else 0.0
 
 
 @inner
@@ -141,10 +152,10 @@ def uncertainty(weights: Any, promised: Any, bounded: bool, seen: Any) -> Any:
     """The standard error and its degrees of freedom: see `from_parts`."""
     wide, floor, ceiling, known = 0.0, -np.inf, np.inf, np.inf
     if not len(promised):
-        wide, known = -1.0, 1.0
+        wide, known = 0.0, 1.0
         for p in range(len(weights)):
             wide, known = larger(seen[p, COUNT], seen[p, SQUARES], wide, known)
-        wide = wide if wide >= 0.0 else np.inf
+        wide = wide if wide > 0.0 else np.inf
     total, squares = 0.0, 0.0
     for p in range(len(weights)):
         c, T = weights[p], seen[p, COUNT]
