@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help reproduce test test-full quick docs audit audit-guardrails audit-losses audit-unknown chaos coverage golden numbers bench format clean
+.PHONY: help reproduce test test-full quick docs audit audit-guardrails audit-losses audit-vetoes audit-unknown chaos coverage golden numbers bench format clean
 
 help:
 	@echo "make reproduce   the paper's experiments: claims printed, figures and report in results/"
@@ -15,6 +15,7 @@ help:
 	@echo "make audit       how often the promise breaks, in results-audit/; saver audit --full for more"
 	@echo "make audit-guardrails  the same with guardrails, in benchmarks/results/guarded-audit.md; an hour"
 	@echo "make audit-losses  the same with lost and late feedback, in benchmarks/results/losses-audit.md; an hour"
+	@echo "make audit-vetoes  the same where somebody chooses by where trials start, in benchmarks/results/veto-audit.md"
 	@echo "make audit-unknown  the same with unknown transitions, in benchmarks/results/unknown-audit.md"
 	@echo "make chaos       350 kills of workers and leaders in each store, in benchmarks/results/chaos.md"
 	@echo "make coverage    lines of src/ that the tests run, kernels without the compiler; half an hour"
@@ -59,6 +60,9 @@ audit-guardrails: $(READY)
 
 audit-losses: $(READY)
 	$(BIN)/python benchmarks/run.py losses-audit
+
+audit-vetoes: $(READY)
+	$(BIN)/python benchmarks/run.py veto-audit
 
 audit-unknown: $(READY)
 	$(BIN)/python benchmarks/run.py unknown-audit

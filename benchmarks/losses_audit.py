@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,22 +26,36 @@ from saver.engine.simulate import cores
 from saver.experiments.auditing.count import AUDITS
 from saver.experiments.auditing.judge import ERROR, HOLDS, MISSES, tail, upper_bound
 from saver.experiments.auditing.losses import counted
-from saver.experiments.auditing.manners import CASES, EPISODES, MANNERS, Case
+from saver.experiments.auditing.manners import CASES, EPISODES, MANNERS, VETO_CASES, VETOES, Case
 
 ROUNDING = 1e-9  # of the baseline's value
-JUDGED = 2 * len(CASES) + sum(MANNERS[case.manner].losses == "random" for case in CASES)
+VETOED = """The promise where somebody looks where trials start before it is decided which of them run: counted.
+
+Action 1 earns what is required in some contexts and nothing in the others; on average, or in the sum of an
+episode, it is worth 86 % of what is required. Who vetoes cancels the trials that would start where it earns
+nothing: up to nine of ten, a third, half of a batch when all its starts are known, or only among the first 300
+(what the ledger has learned by then is played in all contexts afterwards). "most lost by their starts": such
+trials run, and are abandoned. Columns as in losses-audit. Of intervals for what the target is worth nothing is
+promised where starts are chosen and transitions learned (`unknown`): they are counted and not judged.
+"""
 
 
-def row(case: Case, runs: int) -> list[Any]:
+def judged(cases: Sequence[Case]) -> int:
+    """How many verdicts there are."""
+    random = sum((MANNERS | VETOES)[case.manner].losses == "random" for case in cases)
+    return len(cases) + sum(case.make().problem.mdp.known for case in cases) + random
+
+
+def row(case: Case, runs: int, few: float) -> list[Any]:
     began = time.perf_counter()
     unit = case.make().problem.rails[0].unit
     found = counted(case, runs, 0, cores())
     broken, over = (int(np.sum(part < -ROUNDING * unit)) for part in (found.worst, found.least))
     most, ever = max(broken, over), int(found.ever.sum())
     inside = found.inside[~np.isnan(found.inside)]
-    chance, few = tail(runs, most, case.delta), ERROR / JUDGED
+    chance, known = tail(runs, most, case.delta), case.make().problem.mdp.known
     missed = tail(len(inside), len(inside) - int(inside.sum()), 1.0 - HOLDS) < few
-    words = {"BROKEN": chance < few, "MISSES": missed or tail(runs, ever, MISSES) < few}
+    words = {"BROKEN": chance < few, "MISSES": missed or (known and tail(runs, ever, MISSES) < few)}
     verdict = ", ".join(word for word, so in words.items() if so) or "kept"
     seconds = time.perf_counter() - began
     print(f"{case.group}, delta {case.delta:g}: {verdict}, {seconds:.0f} s", file=sys.stderr, flush=True)
@@ -51,10 +66,20 @@ def row(case: Case, runs: int) -> list[Any]:
     ]  # fmt: skip
 
 
-def table(runs: int = AUDITS["full"].losses) -> Table:
+def table(
+    runs: int = AUDITS["full"].losses,
+    cases: Sequence[Case] = CASES,
+    name: str = "losses-audit",
+    about: str = __doc__ or "",
+) -> Table:
     columns = ("feedback", "world", "collector", "delta", "campaigns", "episodes", "broken", "over",
                "at most", "by chance", "ever wrong", "covered", "baseline", "verdict")  # fmt: skip
-    return Table("losses-audit", __doc__ or "", columns, [row(case, runs) for case in CASES])
+    few = ERROR / judged(cases)
+    return Table(name, about, columns, [row(case, runs, few) for case in cases])
+
+
+def vetoed(runs: int = AUDITS["full"].losses) -> Table:
+    return table(runs, VETO_CASES, "veto-audit", VETOED)
 
 
 if __name__ == "__main__":

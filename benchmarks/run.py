@@ -54,6 +54,7 @@ NUMBERS: dict[str, Callable[[], Table]] = {"numbers": numbers_table.table, "plan
 LONG: dict[str, Callable[[], Table]] = {
     "chaos": chaos.table,
     "losses-audit": losses_audit.table,
+    "veto-audit": losses_audit.vetoed,
     "guarded-audit": guarded_audit.table,
     "unknown-audit": unknown_audit.table,
     "foreseen": foreseen.table,

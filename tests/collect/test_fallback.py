@@ -257,7 +257,7 @@ def test_a_campaign_with_earners_out_goes_on_from_plain_data_and_from_its_events
         trial = campaign.ask()
         waiting.append((trial, player.run(trial)))
     live = campaign.state()
-    assert live["format"] == 5
+    assert live["format"] == 6
     twin = Campaign.restore(asked.problem, "saver-opt", json.loads(json.dumps(live)))
     assert twin.state() == live
     state = State.begin(campaign._setup, 2)

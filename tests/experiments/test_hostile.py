@@ -57,6 +57,14 @@ class Pathless(Certified):
             book.bound = max(book.bound, self.seen_worth(book.first))
 
 
+class Sure(Certified):
+    """Takes what returns said, beside what the model explains, for what trials are worth."""
+
+    def _bet_together(self, tally, tickets):
+        slowest = tally.logs[0] / self.capital.rates[0]  # at a slow rate log(1 + lambda y) is about lambda y
+        return tally.sum_x + self.range * slowest
+
+
 class Measured(Learned):
     """Takes the average of the baseline for what it is worth."""
 
@@ -98,6 +106,7 @@ BREAKS = [
     ("one outcome", "saver", Noiseless, 500),
     ("next state", "saver", Noiseless, None),
     ("next state, coins", "saver", Boxless, None),
+    ("next state, coins, not declared", "saver", Boxless, None),
     ("next state, split", "saver", Noiseless, 300),
     ("next state, split, not declared", "saver-opt", Boxless, 300),
     ("coins near 1", "saver", Noiseless, 500),
@@ -117,6 +126,8 @@ BREAKS = [
     ("discounted graph", "saver", Boxless, 300),
     ("from -2 to 3", "sepec", Noiseless, 300),
     ("below zero", "safe-on-policy", Boxless, 300),
+    ("contexts of coins", "safe-on-policy", Sure, None),
+    ("contexts of coins, steps", "safe-on-policy", Sure, None),
     ("at the edge, alpha", "safe-on-policy", Measured, None),
     ("at the edge, allowance", "saver", Measured, None),
     ("at the edge, at_least", "safe-on-policy", NoiselessLearned, None),

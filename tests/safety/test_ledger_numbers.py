@@ -58,6 +58,8 @@ def test_shares_of_delta_and_where_each_is_used(make, next_state, parts, promise
     asked = make(constraint=promise(SCALE, next_state=next_state), delta=0.2)
     ledger = Kept(asked, K)
     levels = ledger.levels
+    if ledger.bets:
+        parts = 0.01, 0.02, 0.01, 0.96
     assert tuple(levels) == pytest.approx([0.2 * part for part in parts])
     assert sum(levels) == pytest.approx(0.2)
     pairs = 2 if make is problem else 4
@@ -67,7 +69,9 @@ def test_shares_of_delta_and_where_each_is_used(make, next_state, parts, promise
     assert ledger.box.numbers.below is ledger.deterministic
     assert ledger.rule.level == levels.noise
     assert ledger.crosses is (parts[3] > 0)
-    if ledger.crosses:
+    if ledger.bets:
+        assert np.exp(ledger.capital.weights).sum() == pytest.approx(0.96 * 0.2)
+    elif ledger.crosses:
         assert ledger.boundary(2.0) == stitched(2.0, ledger.start, ledger.scale, 0.2 * 0.225)
 
 

@@ -9,6 +9,7 @@ from kept import DELTA, GIVEN, MDP, OTHER, SCALE, SECOND, K, Kept, observed, pro
 import saver
 from saver.safety import Stage
 from saver.safety.boundaries import best_rho, mixture, mixture_two_sided
+from saver.safety.capital import fewest_gains
 from saver.safety.hidden import unseen
 from saver.safety.noise import least
 
@@ -297,14 +298,15 @@ def test_strays_by_hand():
 
 
 def test_coins_abandoned_where_paths_are_random_hide_two_things():
-    """For the noise alone the whole range; in X the noise of Hoeffding's scale."""
+    """For the noise alone the whole range; of bets, all that can be lost below m = V0, and above it."""
     asked = two_starts(constraint=saver.Bounded(0.0, 1.0))
     ledger = Kept(asked, K)
     ledger.ask(1, Stage(asked.mdp).play(OTHER))
     ledger.abandon(1)
     assert ledger.ledger.hides(ledger.first, ()) == (1.0, 0.0)
-    H = unseen(0.25, 0.25 / 8, level(NOISE, 2))
-    assert ledger.together(ledger.first, ()) == pytest.approx(-1.0 - H - ledger.boundary(0.25 + 0.25))
+    rates, weights = ledger.capital
+    lost = fewest_gains(np.log1p(-0.5 * rates), rates, weights)
+    assert ledger.together(ledger.first, ()) == pytest.approx(-0.5 + lost)
 
 
 # -- cut off -------------------------------------------------------------------------------------------------

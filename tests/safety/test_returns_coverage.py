@@ -146,7 +146,7 @@ class Forgiving(Returns):
 
     def __init__(self, terms):
         super().__init__(terms)
-        self.sums = WholeSums(terms._replace(losses="random"), self.span)
+        self.sums = WholeSums(terms._replace(losses="random"), self.span, 0.0, 0.0)
 
     def hides(self, tally, away):
         return 0.0, 0.0

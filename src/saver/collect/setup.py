@@ -122,6 +122,11 @@ class Setup:
         return self.stage.promised(trial.follows, counted, self.baseline_play)
 
     @property
+    def bets(self) -> bool:
+        """Whether some certified ledger bets on returns: `saver.safety.capital`."""
+        return self.collector.certified and any(getattr(used, "bets", False) for used in self.gated.values())
+
+    @property
     def counts_parts(self) -> bool:
         """Whether the estimate counts an episode that was cut off, until then.
 

@@ -32,7 +32,7 @@ from saver.engine.kernel.guards import pace_of, required_of
 from saver.engine.kernel.layout import lay_rules, lay_scene, lay_sheets, rows_of
 from saver.engine.kernel.memory import CONSTRAINT, COUNT, MEAN, SQUARES, Out, Tracker, new_run
 from saver.engine.kernel.rails import MEAN as GUARDED_MEAN
-from saver.engine.kernel.rails import Guards, Shown, does_bet, is_guarded, lay_guards
+from saver.engine.kernel.rails import Guards, Shown, is_guarded, lay_guards
 from saver.engine.kernel.streams import stream
 from saver.engine.reference import interval_of, room, run_once
 from saver.engine.runs import ANSWERS, COMMON, GUARDED
@@ -79,7 +79,7 @@ class Setting:
         """Everything as arrays."""
         scenario, collector, episodes, setup = self.scenario, self.collector, self.episodes, self.setup
         problem, truth, history, stage = scenario.problem, self.truth, self.history, self.setup.stage
-        self.guarded = is_guarded(problem, history) or does_bet(setup)
+        self.guarded = is_guarded(problem, history) or setup.bets  # that loop knows how
         explore, design = setup.exploration().table(), problem.mdp.uniform
         if setup.designer.fixed:
             design = plan_of(setup, new_plan(setup, State.begin(setup))).table()

@@ -32,6 +32,7 @@ from saver.problem.codec import fingerprint, pack, unpack
 from saver.problem.episode import Episode
 from saver.problem.history import History
 from saver.problem.statement import Problem
+from saver.safety.shares import ARGUMENT
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 MODES, EXISTS, DURABILITY = ("embedded", "leader", "read"), ("load", "refuse"), ("power", "process")
@@ -294,6 +295,7 @@ def _damaged(header: Header) -> StoreFailed:
 def versions() -> dict[str, str]:
     """Of what decides."""
     return {
+        "argument": str(ARGUMENT),
         "python": platform.python_version(),
         **{name: version(name) for name in ("numpy", "scipy", "numba")},
     }

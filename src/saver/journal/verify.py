@@ -6,6 +6,7 @@ import zlib
 from dataclasses import dataclass
 from typing import Any
 
+from saver.collect.snapshot import FORMAT
 from saver.errors import StoreFailed
 from saver.journal.folding import Folded, Stated, read
 from saver.journal.protocol import Journal
@@ -33,27 +34,33 @@ def verify(
     """Refuse a journal whose records, snapshots or live `image` at record `seq` do not belong together."""
     kept = [place for place in journal.snapshots(header.id) if place <= seq]
     replay = Replay(_Bare(journal), header, stated)  # type: ignore[arg-type]
+    older = 0
     for place in (*kept, seq):
         replay.follow(place)
-        if place in kept:
-            _same(header, place, replay.image(), journal.snapshot(header.id, place))
+        if place in kept and not _same(header, place, replay.image(), journal.snapshot(header.id, place)):
+            older += 1
     if image is not None and replay.image() != image:
         raise StoreFailed(
             f"the campaign {header.name!r} in memory is not what its {seq} records make; open it anew"
         )
-    return Verified(seq, len(kept), replay.image()["chain"])
+    return Verified(seq, len(kept) - older, replay.image()["chain"])
 
 
-def _same(header: Header, place: int, made: dict[str, Any], body: bytes) -> None:
+def _same(header: Header, place: int, made: dict[str, Any], body: bytes) -> bool:
+    """Whether a snapshot is of this version, and then what the records make; others are left aside."""
     try:
         kept = read(body)
-    except (zlib.error, ValueError):
-        kept = {}
+        form = kept["campaign"]["format"]
+    except (zlib.error, ValueError, KeyError, TypeError):
+        kept, form = {}, FORMAT
+    if isinstance(form, int) and form < FORMAT:
+        return False
     if made != kept:
         raise StoreFailed(
             f"the snapshot of {header.name!r} after record {place} is not what the records before it make; "
             "it was changed: restore a backup"
         )
+    return True
 
 
 class _Bare:

@@ -6,6 +6,7 @@ It is answered when it is durable, while the next may be under way.
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import os
 import socket
@@ -20,6 +21,7 @@ from saver.journal.folding import Folded, Stated, pressed
 from saver.journal.protocol import Journal
 from saver.journal.records import KINDS, Header, Record, body_of
 from saver.journal.turns import Turns
+from saver.safety.shares import ARGUMENT
 
 T = TypeVar("T")
 EVERY = 2000  # records between two snapshots
@@ -37,6 +39,16 @@ class Written(Folded):
         self._asked_to_keep, self._now = False, -math.inf
         super().__init__(journal, header, stated)
         self._alone = mode == "leader"
+        if (
+            mode != "read"
+            and self._setup.bets
+            and int(json.loads(header.versions).get("argument", 1)) < ARGUMENT
+        ):
+            raise StoreFailed(
+                f"{journal.name}, campaign {header.name!r}: an earlier version of saver began it, whose "
+                "certificate for bounded observations was another one. What a campaign promises is fixed "
+                'before its first episode: finish it with that version, or look at it with mode="read"'
+            )
         self._turns = Turns(self._group, journal.flush) if self._alone else None
 
     def close(self) -> None:

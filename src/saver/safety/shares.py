@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+ARGUMENT = 2  # grows when delta is split otherwise, or what is proved: where returns are bet on it was 1
+
 
 class Shares(NamedTuple):
     """How delta is split: hidden trials, the box, noise, and noise with paths."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -204,11 +204,6 @@ def _bets(ledgers: Sequence[Any], m: int) -> Floats:
             if rule is not None:
                 found[at, i] = rule
     return found
-
-
-def does_bet(setup: Setup) -> bool:
-    """Whether some certified ledger bets on returns: the loop for several guardrails knows how."""
-    return setup.collector.certified and any(used.bets for used in cast(Any, setup.gated.values()))
 
 
 def _stated(rail: Rail) -> dict[str, float]:

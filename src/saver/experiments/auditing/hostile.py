@@ -12,6 +12,7 @@ from saver.experiments.auditing.asked import COINS, asked, grid, one_outcome, wi
 from saver.experiments.auditing.guarded import WAYS, at_the_edge
 from saver.experiments.auditing.nextstate import NEXT_STATE
 from saver.experiments.auditing.rewards import REWARDS
+from saver.experiments.auditing.starts import contexts
 from saver.problem import Bernoulli, Bounded, Empirical, Gaussian, Mdp, Scenario, SubGaussian
 from saver.scenarios import find_scenario
 from saver.scenarios.assembly import bandit_model
@@ -195,5 +196,7 @@ HOSTILE: dict[str, Callable[[], Scenario]] = {
     "discounted graph": _discounted_graph,
     "from -2 to 3": _other_range,
     "below zero": _below_zero,
+    "contexts of coins": partial(contexts, 10, COINS),
+    "contexts of coins, steps": partial(contexts, 10, COINS, 3),
     **REWARDS,
 }

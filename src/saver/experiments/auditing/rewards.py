@@ -23,6 +23,9 @@ from saver.scenarios.assembly import bandit_model
 from saver.scenarios.tree import tree_model
 
 EPISODES = 1000
+LATE = (
+    12_000  # where nothing is declared there is no interval at all times before each pair has 1,183 samples
+)
 POINTS = 200  # samples of a law
 
 
@@ -84,8 +87,8 @@ REWARDS: dict[str, Callable[[], Scenario]] = {
     "rewards, heavy outcome": _one_outcome_heavy,
     "rewards, one outcome on a tree": _one_outcome_on_a_tree,
     "rewards, one outcome on paths": _one_outcome_on_paths,
-    "rewards, normal, undeclared": lambda: declaring(_bandit(_NORMAL), None),
+    "rewards, normal, undeclared": lambda: declaring(_bandit(_NORMAL, LATE), None),
     "rewards, heavy tails, undeclared": lambda: declaring(
-        _bandit(powers([[1.0, 0.5, 0.3, 0.5]], 0.0, 1.0), 2000), None
+        _bandit(powers([[1.0, 0.5, 0.3, 0.5]], 0.0, 1.0), LATE), None
     ),
 }
