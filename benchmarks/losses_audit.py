@@ -29,21 +29,21 @@ from saver.experiments.auditing.losses import counted
 from saver.experiments.auditing.manners import CASES, EPISODES, MANNERS, VETO_CASES, VETOES, Case
 
 ROUNDING = 1e-9  # of the baseline's value
-VETOED = """The promise where somebody looks where trials start before it is decided which of them run: counted.
+VETOED = """The promise where somebody looks where trials start before it is decided which run: counted.
 
-Action 1 earns what is required in some contexts and nothing in the others; on average, or in the sum of an
-episode, it is worth 86 % of what is required. Who vetoes cancels the trials that would start where it earns
-nothing: up to nine of ten, a third, half of a batch when all its starts are known, or only among the first 300
-(what the ledger has learned by then is played in all contexts afterwards). "most lost by their starts": such
-trials run, and are abandoned. Columns as in losses-audit. Of intervals for what the target is worth nothing is
-promised where starts are chosen and transitions learned (`unknown`): they are counted and not judged.
+Action 1 earns 1 in three contexts of ten and nothing in the others: on average 86 % of what is required.
+Who vetoes cancels trials that would start where it earns nothing: up to nine of ten, a third, half of a
+batch when all of its starts are known, or only among the first 300 (what the ledger has learned by then is
+played in all contexts afterwards). "most lost by their starts": such trials run, and are abandoned. Columns
+as in losses-audit. Of intervals for what the target is worth nothing is promised where starts are chosen
+and learned (`unknown`): these are counted and not judged.
 """
 
 
 def judged(cases: Sequence[Case]) -> int:
     """How many verdicts there are."""
     random = sum((MANNERS | VETOES)[case.manner].losses == "random" for case in cases)
-    return len(cases) + sum(case.make().problem.mdp.known for case in cases) + random
+    return len(cases) + sum(bool(case.make().problem.mdp.known) for case in cases) + random
 
 
 def row(case: Case, runs: int, few: float) -> list[Any]:

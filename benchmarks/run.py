@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import answers
 import anytime
+import bounded
 import chaos
 import coverage_table
 import durable
@@ -27,6 +28,7 @@ import unknown
 import unknown_audit
 import unknown_formula
 import unknown_speed
+import vetoes
 from tables import Table
 
 BENCHMARKS: dict[str, Callable[[], Table]] = {
@@ -44,6 +46,8 @@ BENCHMARKS: dict[str, Callable[[], Table]] = {
     "baseline": guarded.baseline,
     "shop": guarded.shop,
     "guards": guards.table,
+    "bounded": bounded.table,
+    "vetoes": vetoes.table,
     "unknown": unknown.table,
     "unknown-formula": unknown_formula.table,
     "unknown-speed": unknown_speed.table,
