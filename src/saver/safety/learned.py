@@ -7,7 +7,8 @@ episodes, n_B of them baseline, the budget has one coefficient of one V0, kappa 
     budget = sum of V over designed trials - r0 n + kappa V0.
 
 1. An interval: V0 = M0 / n0 where the baseline goes one way, else what M0, T0 and the box leave open
-   (`paths.path_bound`); never wider than before. The budget is then the least over its ends.
+   (`paths.path_bound`), and what bets on returns say, where observations are bounded (`capital`); never wider
+   than before. The budget is then the least over its ends.
 2. Both sums at once. Where all goes one way and noise is sub-Gaussian, the noises N_D and N_0 of the two sums
    obey, at all times, N_D^2 / (v_D + rho_D) + N_0^2 / (v_0 + rho_0) <= beta^2, the normal mixture over two
    rates, beta^2 = 2 log(1 / level) + log((1 + v_D / rho_D) (1 + v_0 / rho_0)). So
