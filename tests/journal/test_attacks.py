@@ -9,6 +9,7 @@ from journal.stores import BANDIT, opened, told
 
 import saver
 from saver.errors import InvalidData, InvalidProblem, StoreFailed, TooManyOut
+from saver.experiments.auditing.manners import paths
 from saver.journal import restore
 from saver.journal.postgres import masked
 
@@ -225,3 +226,22 @@ def test_what_was_closed_can_still_be_printed(url):
     campaign = opened(url)
     campaign.close()
     assert repr(campaign) == "DurableCampaign('shop', closed)"
+
+
+def test_a_campaign_whose_certificate_was_another_one_can_only_be_read(tmp_path):
+    """Bets on returns are new: before, delta was split otherwise for bounded observations on random paths."""
+    coins = paths(coins=True)
+    for problem, refused in ((coins.problem, True), (BANDIT.problem, False)):
+        path = tmp_path / f"{refused}.db"
+        given = {"problem": problem, "collector": "saver", "episodes": 20}
+        with saver.open(path, "old", **given) as campaign:
+            campaign.ask()
+        changed(path, "update campaign set versions = '{}'")
+        with saver.open(path, "old", mode="read") as campaign:
+            assert len(campaign.outstanding) == 1
+        if refused:
+            with pytest.raises(StoreFailed, match=r'an earlier version of saver began it.*mode="read"'):
+                saver.open(path, "old", **given)
+        else:
+            with saver.open(path, "old") as campaign:
+                campaign.ask()

@@ -164,6 +164,25 @@ def test_a_started_trial_expires_into_abandoned_and_a_reserved_one_into_cancelle
         assert campaign._state.left(60) == 59
 
 
+def test_only_what_was_reserved_and_not_started_can_be_cancelled_unseen(url):
+    with opened(url) as campaign, opened(url) as other:
+        started, reserved, late = campaign.ask(), campaign.ask(start=False), campaign.ask(start=False)
+        other.start(late)
+        for trial in (started, late.number):
+            with pytest.raises(InvalidData, match=r"unseen is True, but trial \d was started.*start=False"):
+                campaign.cancel(trial, unseen=True)
+        other.cancel(reserved, unseen=True)
+        campaign.cancel(reserved)  # it was cancelled already
+        campaign.cancel(started)
+        events = [record.event for record in campaign.records() if record.kind == "cancelled"]
+        assert [(event.number, event.unseen) for event in events] == [(2, True), (1, False)]
+    with opened(url, lease=0.2) as campaign:
+        campaign.ask(start=False)
+        time.sleep(0.3)
+        campaign.expire()
+        assert campaign.records()[-1].event.unseen
+
+
 def test_a_reserved_trial_that_starts_is_a_trial_and_its_lease_can_be_renewed(url):
     with opened(url, lease=0.6) as campaign:
         trial = campaign.start(campaign.ask(start=False))

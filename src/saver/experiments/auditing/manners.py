@@ -249,7 +249,6 @@ VETO_CASES = tuple(
     Case(manner, world, collector, delta)
     for manner, world, collector in (
         ("vetoed one by one", "ten contexts", "safe-on-policy"),
-        ("vetoed one by one", "ten contexts, loud", "saver-opt"),
         ("vetoed one by one", "ten contexts, coins", "safe-on-policy"),
         ("vetoed one by one", "ten contexts, learned", "safe-on-policy"),
         ("vetoed one by one", "many contexts", "safe-on-policy"),
@@ -258,21 +257,16 @@ VETO_CASES = tuple(
         ("vetoed one by one", "ten contexts, coins, unknown", "safe-on-policy"),
         ("vetoed one by one", "ten contexts, coins, learned, unknown", "safe-on-policy"),
         ("a third vetoed", "ten contexts, steps", "safe-on-policy"),
-        ("a third vetoed", "ten contexts, loud", "safe-on-policy"),
-        ("a third vetoed", "ten contexts, steps, unknown", "safe-on-policy"),
+        ("a third vetoed", "ten contexts, loud", "saver-opt"),
         ("a third vetoed", "ten contexts, loud, unknown", "safe-on-policy"),
         ("a third vetoed", "ten contexts, coins, learned", "safe-on-policy"),
         ("vetoed in batches", "ten contexts", "safe-on-policy"),
-        ("vetoed in batches", "many contexts, coins", "safe-on-policy"),
         ("vetoed in batches", "ten contexts, unknown", "safe-on-policy"),
         ("vetoed in batches", "ten contexts, learned, unknown", "safe-on-policy"),
-        ("vetoed in batches", "ten contexts, coins, unknown", "safe-on-policy"),
         ("vetoed at first", "ten contexts", "safe-on-policy"),
         ("vetoed at first", "ten contexts, loud, unknown", "safe-on-policy"),
         ("most lost by their starts", "ten contexts", "safe-on-policy"),
-        ("most lost by their starts", "many contexts", "safe-on-policy"),
         ("most lost by their starts", "ten contexts, coins, unknown", "safe-on-policy"),
-        ("most lost by their starts", "ten contexts, loud, unknown", "safe-on-policy"),
     )
     for delta in (LOW, HIGH)
 )
