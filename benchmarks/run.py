@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import answers
 import anytime
+import bets_audit
 import bounded
 import chaos
 import coverage_table
@@ -59,6 +60,7 @@ LONG: dict[str, Callable[[], Table]] = {
     "chaos": chaos.table,
     "losses-audit": losses_audit.table,
     "veto-audit": losses_audit.vetoed,
+    "bets-audit": bets_audit.table,
     "guarded-audit": guarded_audit.table,
     "unknown-audit": unknown_audit.table,
     "foreseen": foreseen.table,
