@@ -18,7 +18,8 @@ from saver.estimate.interval import LEVEL
 from saver.experiments.auditing.guarded import FORMS
 from saver.experiments.auditing.hostile import HOSTILE
 from saver.experiments.auditing.losses import counted
-from saver.experiments.auditing.manners import CASES, EPISODES, Case
+from saver.experiments.auditing.manners import CASES as LOST
+from saver.experiments.auditing.manners import EPISODES, VETO_CASES, Case
 from saver.experiments.auditing.unknown import BLIND, COLLECT, DELTAS, FAMILY, RECKLESS, moving
 from saver.experiments.auditing.unknown import WORLDS as UNKNOWN
 from saver.experiments.auditing.worlds import SHAPES, Place, describe
@@ -36,6 +37,7 @@ VARIANTS = {
 }  # in hostile worlds too: the first spends all it has, the second does not see that the baseline earns most
 RECIPES = COLLECTORS | VARIANTS | RECKLESS
 HEAVY = ("exact", moving)  # designs that take time
+CASES = (*LOST, *VETO_CASES)  # whose feedback is chosen by somebody
 SLOWER = 1e3  # about how many times the reference engine is
 
 
@@ -231,14 +233,19 @@ def _loss_step(case: Case, runs: int, seed: int, jobs: int | None) -> Step:
 
 
 def loss_rows(case: Case, runs: int, seed: int, jobs: int | None, tick: Tick) -> Iterator[tuple[Any, ...]]:
-    """The row of one case, its campaigns spread over processes."""
+    """The row of one case, its campaigns spread over processes.
+
+    Where transitions are learned intervals promise nothing if somebody chooses what is told or starts.
+    """
     scenario = case.make()
     found = counted(case, runs, seed, jobs or cores())
     broken = int(np.sum(found.worst < -VIOLATED * scenario.problem.rails[0].unit))
     bounded = ~np.isnan(found.inside)
+    watched = runs if scenario.problem.mdp.known else 0
     yield (
         case.group, *describe(scenario), case.collector, RECIPES[case.collector].estimate, runs, broken,
         float(found.worst.min()), int(found.inside[bounded].sum()), int(bounded.sum()),
-        int(found.ever.sum()), runs, math.nan, math.nan, float(found.share.mean()), math.nan,
+        int(found.ever.sum()) if watched else 0, watched,
+        math.nan, math.nan, float(found.share.mean()), math.nan,
     )  # fmt: skip
     tick(1.0)
