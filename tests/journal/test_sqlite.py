@@ -3,6 +3,8 @@
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -258,6 +260,25 @@ def test_a_backup_of_a_live_campaign_goes_on_where_it_was_made(tmp_path):
         assert again.verify().snapshots == 1
         assert again.tell(out, *told(out)) == "told"
         assert again.state() == after
+
+
+def test_who_opens_a_file_twice_keeps_the_locks_of_both(tmp_path):
+    """To open and close the file itself drops them: another process then removes what is not yet in it."""
+    path = tmp_path / "run.db"
+    with opened(path) as campaign:
+        trial = campaign.ask()
+        campaign.tell(trial, *told(trial))
+        looking = opened(path, mode="read")
+        elsewhere = "import sys, saver; saver.open(sys.argv[1], 'shop', mode='read').close()"
+        subprocess.run([sys.executable, "-c", elsewhere, str(path)], check=True)
+        assert (tmp_path / "run.db-wal").exists()
+        for _ in range(3):
+            trial = campaign.ask()
+            assert campaign.tell(trial, *told(trial)) == "told"
+        looking.close()
+    with opened(path) as again:
+        assert again.budget.episodes == 4
+        assert again.verify().records == len(again.records())
 
 
 def test_a_database_of_each_schema_opens(tmp_path):

@@ -16,6 +16,7 @@ import os
 import sqlite3
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +27,8 @@ from saver.journal.protocol import Waiting, held_by
 from saver.journal.sql import SqlJournal, migrations
 
 MAGIC = b"SQLite format 3\0"
+OPEN: Counter[tuple[int, int] | None] = Counter()  # files that this process has open: see `_is_database`
+OPENING = threading.Lock()
 OURS = 0x53615665  # application_id: "SaVe"
 to_disk = getattr(os, "fdatasync", os.fsync)
 REMOTE = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "fuse.sshfs"}
@@ -41,9 +44,14 @@ class SqliteJournal(SqlJournal):
         self.name = str(path)
         self.path = Path(os.path.realpath(path))  # locks are of the file, however it is called
         self._files: list[int] = []
+        self._is: tuple[int, int] | None = None
         self._flushing, self._lost = threading.Lock(), ""
         self._ended, self._flushed = 0, 0  # transactions
         self._log = -1 if durability == "power" else None
+        with OPENING:
+            self._open(path, make)
+
+    def _open(self, path: Path, make: bool) -> None:
         _check_place(path, make)
         try:
             self._line, self._gate = self._lock_file("line"), self._lock_file("lock")
@@ -52,6 +60,7 @@ class SqliteJournal(SqlJournal):
             )
             self._prepare()
             self._is = self._identity()
+            OPEN[self._is] += 1
         except sqlite3.Error as cause:
             self.close()
             raise self._failed(cause) from None
@@ -160,11 +169,7 @@ class SqliteJournal(SqlJournal):
 
     def _identity(self) -> tuple[int, int] | None:
         """Which file the path means."""
-        try:
-            found = os.stat(self.path)
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino
+        return identity(self.path)
 
     def _free(self) -> bool:
         """Whether nobody writes; then the lock is taken."""
@@ -203,11 +208,23 @@ class SqliteJournal(SqlJournal):
         """Let go."""
         if hasattr(self, "_base"):
             self._base.close()
+            if self._is is not None:
+                OPEN[self._is] -= 1
+                self._is = None
         while self._files:
             os.close(self._files.pop())
 
     def _failed(self, cause: sqlite3.Error) -> StoreFailed:
         return StoreFailed(f"{self.path}: {said(cause)}")
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """Which file a path means."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def said(cause: sqlite3.Error) -> str:
@@ -229,7 +246,7 @@ def _check_place(path: Path, make: bool) -> None:
         raise StoreFailed(f"{path} is a folder; give the path of a file")
     if path.exists() and not path.is_file():
         raise StoreFailed(f"{path} is a device or the like; give the path of a file")
-    if path.is_file() and not _is_database(path):
+    if path.is_file() and not OPEN[identity(path)] and not _is_database(path):
         raise StoreFailed(f"{path} is no SQLite database; give another path")
     if not path.parent.is_dir():
         raise StoreFailed(f"the folder {path.parent} is not there; make it first")
@@ -244,7 +261,11 @@ def _check_place(path: Path, make: bool) -> None:
 
 
 def _is_database(path: Path) -> bool:
-    """Or empty, or not to be read, which others say: nothing is made beside what is not ours."""
+    """Or empty, or not to be read, which others say: nothing is made beside what is not ours.
+
+    Never of a file that this process has open: to close it would drop all locks that SQLite has on it (they
+    are the process's, not the connection's), and another process would take the log for left over.
+    """
     try:
         with path.open("rb") as file:
             return file.read(len(MAGIC)) in (MAGIC, b"")
