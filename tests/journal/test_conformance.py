@@ -164,6 +164,17 @@ def test_a_started_trial_expires_into_abandoned_and_a_reserved_one_into_cancelle
         assert campaign._state.left(60) == 59
 
 
+def test_with_an_order_nothing_starts_before_what_is_reserved(url):
+    with opened(url, order="asked") as campaign:
+        first, second = campaign.ask(n=2, start=False)
+        with pytest.raises(InvalidData, match="trial 2 cannot start before trial 1, which is reserved"):
+            campaign.start(second)
+        with pytest.raises(InvalidData, match="trial 3 cannot start before trial 1"):
+            campaign.ask()
+        campaign.start(first), campaign.start(second)
+        assert campaign.ask().number == 3
+
+
 def test_only_what_was_reserved_and_not_started_can_be_cancelled_unseen(url):
     with opened(url) as campaign, opened(url) as other:
         started, reserved, late = campaign.ask(), campaign.ask(start=False), campaign.ask(start=False)

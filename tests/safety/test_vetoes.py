@@ -1,5 +1,6 @@
 """Who cancels a trial because of where it would start chooses among paths: such a trial is not dropped."""
 
+import copy
 import json
 import math
 import warnings
@@ -120,7 +121,10 @@ def test_a_trial_that_was_acted_in_cannot_be_cancelled_unseen():
     trial = campaign.ask()
     campaign.cancel(trial, unseen=True)
     trial = campaign.ask()
-    trial.act(0, 1)
+    with pytest.raises(InvalidData, match="step is 9"):
+        trial.act(9, 1)
+    assert not trial.looked
+    copy.copy(trial).act(0, 1)
     for said in (trial, trial.number):
         with pytest.raises(InvalidData, match="unseen is True, but trial 2 was asked how to act"):
             campaign.cancel(said, unseen=True)
@@ -134,18 +138,19 @@ def test_a_trial_that_was_acted_in_cannot_be_cancelled_unseen():
 
 
 def test_a_loss_declared_random_is_warned_of_once_where_its_start_was_seen():
-    def lost(mdp, losses, looks):
+    def lost(mdp, losses, looks, how="abandon"):
         campaign = Campaign(problem(mdp), "saver", 20, losses=losses)
         for _ in range(2):
             trial = campaign.ask()
             if looks:
                 trial.act(0, 0)
-            campaign.abandon(trial)
+            getattr(campaign, how)(trial)
 
-    with pytest.warns(AssumptionWarning, match='losses="hostile"') as caught:
-        lost(MANY, "random", True)
-    assert len(caught) == 1
-    assert caught[0].filename == __file__
+    for how in ("abandon", "cancel"):
+        with pytest.warns(AssumptionWarning, match='losses="hostile"') as caught:
+            lost(MANY, "random", True, how)
+        assert len(caught) == 1
+        assert caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         lost(MANY, "random", False), lost(MANY, "hostile", True), lost(ONE, "random", True)

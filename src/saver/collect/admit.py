@@ -57,7 +57,7 @@ def extended(episodes: int) -> Extended:
 
 def abandoned(state: State, trial: Trial | int, ran: bool | None) -> Abandoned:
     """A trial of which nothing will be told."""
-    if ran not in (None, True):
+    if ran is not None and ran is not True:
         raise InvalidData(
             f"ran is {ran!r}; it must be True, or None where nobody knows; cancel a trial that never started"
         )

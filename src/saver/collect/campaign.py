@@ -201,13 +201,13 @@ class Campaign:
         self._take(event)
 
     def _caution(self, number: int) -> None:
-        """Warn, once, before a trial is lost that was looked at, where chance is declared to choose."""
+        """Warn, once, before a trial that was looked at is given up, where chance is declared to choose."""
         if not self._warned and admit.cares(self._setup, self._state.out.get(number)):
             self._warned = True
             warnings.warn(
-                f"trial {number} was asked how to act and is lost, and losses are declared random: then what "
-                "is lost must have nothing to do with states and actions either, where a trial started among "
-                'them. If that is not sure, begin the campaign with losses="hostile"',
+                f"trial {number} was asked how to act and is given up, and losses are declared random: then "
+                "what is lost or cancelled must have nothing to do with states and actions either, where a "
+                'trial starts among them. If that is not sure, begin the campaign with losses="hostile"',
                 AssumptionWarning,
                 stacklevel=5,
             )
@@ -220,7 +220,9 @@ class Campaign:
         it would do; it costs little, and the newest trial nothing. Without it the trial may have been chosen
         by that: where paths are random the certificate then pays for what may have been chosen.
         """
-        self._take(admit.cancelled(self._setup, self._state, trial, unseen))
+        event = admit.cancelled(self._setup, self._state, trial, unseen)
+        self._caution(event.number)
+        self._take(event)
 
     # -- answers -----------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ class Trial:
         kind: "explore", "design", "earn" or "baseline".
         follows: what `act` follows, where some behaviour can be; `policy` is the same as a table.
         draws: one uniform number for each step, or None where the policy leaves nothing to chance.
-        looked: whether `act` was called here: then it is known where the trial starts. The one thing that
+        seen: not empty once `act` was called, on this object or a shallow copy of it: the one thing that
             changes.
     """
 
@@ -30,7 +30,7 @@ class Trial:
     kind: str
     follows: Policy
     draws: Floats | None
-    looked: bool = field(default=False, init=False)
+    seen: list[bool] = field(default_factory=list, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.draws is not None:
@@ -64,23 +64,28 @@ class Trial:
 
         In a state that is said by its name the answer is the action's name, if actions have names.
         """
-        self.look()
         if not isinstance(state, str):
             return self._act(step, state)
         mdp = self.follows.grid.mdp
         told: int | str = mdp.action_labels.said(self._act(step, mdp.state_labels.number("state", state)))
         return told
 
+    @property
+    def looked(self) -> bool:
+        """Whether somebody knows where it starts."""
+        return bool(self.seen)
+
     def look(self) -> None:
-        """Somebody knows where it starts."""
-        if not self.looked:
-            object.__setattr__(self, "looked", True)
+        """Somebody does."""
+        if not self.seen:
+            self.seen.append(True)
 
     def _act(self, step: int, state: int) -> int:
         mdp = self.follows.grid.mdp
         for name, value, count in (("step", step, mdp.horizon), ("state", state, mdp.states)):
             if not isinstance(value, int | np.integer) or not 0 <= value < count:
                 raise InvalidData(f"{name} is {value!r}; it must be from 0 to {count - 1}")
+        self.look()
         if self.follows.chosen and (action := self.follows.action(step, state)) >= 0:
             return action
         row = self.follows.row(step, state)

@@ -121,6 +121,7 @@ class DurableCampaign(Written):
                     "in another process; ask with start=False what may be cancelled so, or cancel it without "
                     "unseen=True"
                 )
+            self._caution(number)
             self._happen(event)
 
         self._request(work)
@@ -165,6 +166,8 @@ class DurableCampaign(Written):
                 f"{len(self._state.out)} trials are out, and {n} more are asked for; max_out is "
                 f"{self.max_out}: tell, abandon or cancel some, or open the campaign with a larger one"
             )
+        if start:
+            self._in_order(self._state.asked + 1)
         given = []
         for i in range(n):
             event = deciding.decide(self._setup, self._state)
@@ -205,9 +208,19 @@ class DurableCampaign(Written):
 
     def _start(self, number: int) -> Trial:
         trial = admit.find(self._state, number, "given up; it must not run now")
+        self._in_order(number)
         if not self._leases.of[number].started:
             self._note(STARTED, number, until=self._until)
         return trial
+
+    def _in_order(self, number: int) -> None:
+        """With order="asked" no trial starts before one that was asked earlier and is still reserved."""
+        waits = [n for n, lease in self._leases.of.items() if n < number and not lease.started]
+        if self.order == "asked" and waits:
+            raise InvalidData(
+                f"trial {number} cannot start before trial {min(waits)}, which is reserved: the campaign was "
+                "declared with order='asked'; start or cancel the earlier ones first"
+            )
 
     def _renew(self, number: int) -> None:
         admit.find(self._state, number, "given up; its lease cannot be renewed")
