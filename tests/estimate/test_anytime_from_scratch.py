@@ -41,12 +41,10 @@ def story(campaign, world, seed):
         while len(out) > 5 or (out and rng.random() < 0.4):
             trial = out.pop(int(rng.integers(len(out))))
             fate, episode = rng.random(), player.run(trial)
-            if fate < 0.1:
+            if fate < 0.15:
                 with warnings.catch_warnings():  # by lot
                     warnings.simplefilter("ignore", AssumptionWarning)
-                    campaign.abandon(trial)
-            elif fate < 0.15:
-                campaign.cancel(trial)
+                    campaign.abandon(trial) if fate < 0.1 else campaign.cancel(trial)
             elif fate < 0.25 and len(episode) > 1:
                 columns = (episode.states, episode.actions, episode.rewards, episode.constraints)
                 campaign.tell(trial, *(column[:1] for column in columns), complete=False)

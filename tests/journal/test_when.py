@@ -98,13 +98,12 @@ def test_a_clock_that_jumps_ahead_ends_leases_and_one_that_jumps_back_ends_none(
 
 def test_with_order_asked_what_never_started_is_free_only_while_nothing_was_asked_after_it(tmp_path):
     with opened(tmp_path / "run.db", order="asked") as campaign:
-        campaign.ask(start=False)
-        campaign.ask()
-        campaign.ask(start=False)
-        campaign._leases.of = {
-            n: saver.journal.Lease(0.0, lease.started) for n, lease in campaign.leases.items()
-        }
-        campaign.expire()
+        campaign.ask(n=3, start=False)
+        campaign.start(1)
+        for expired in ((2,), (1, 3)):
+            for n in expired:
+                campaign._leases.of[n] = saver.journal.Lease(0.0, campaign.leases[n].started)
+            campaign.expire()
         kinds = {record.trial: record.kind for record in campaign.records() if record.trial}
         assert kinds == {1: "abandoned", 2: "abandoned", 3: "cancelled"}
 
