@@ -25,7 +25,7 @@ WAYS = ("unseen, newest", "unseen, in batches", "seen, newest", "seen, in batche
 GRID = saver.SCENARIOS["gridworld"]()
 WORLDS = {
     "gridworld": GRID,
-    "gridworld of coins": with_constraints(GRID, Bernoulli(np.array(GRID.constraint_mean))),
+    "gridworld of coins": with_constraints(GRID, Bernoulli(np.array(GRID.means[0]))),
 }
 
 
@@ -70,7 +70,7 @@ def table() -> Table:
     rows = []
     for name, asked in WORLDS.items():
         variance = asked.world.reward.variance
-        limit = saver.design.exact(asked.problem, variance, asked.constraint_mean).limit
+        limit = saver.design.exact(asked.problem, variance, asked.means[0]).limit
         rows.append(row(name, 0.0, "none", limit))
         rows += [row(name, share, way, limit) for share in (0.05, 0.3) for way in WAYS]
     columns = ("scenario", "K", "cancelled", "how", "over the limit", "baseline")
