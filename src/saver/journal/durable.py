@@ -215,8 +215,10 @@ class DurableCampaign(Written):
 
     def _in_order(self, number: int) -> None:
         """With order="asked" no trial starts before one that was asked earlier and is still reserved."""
+        if self._setup.order != "asked":
+            return
         waits = [n for n, lease in self._leases.of.items() if n < number and not lease.started]
-        if self.order == "asked" and waits:
+        if waits:
             raise InvalidData(
                 f"trial {number} cannot start before trial {min(waits)}, which is reserved: the campaign was "
                 "declared with order='asked'; start or cancel the earlier ones first"
