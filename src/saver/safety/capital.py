@@ -85,6 +85,14 @@ def bet(logs: Any, rates: Any, y: float) -> None:
 
 
 @brief
+def owe(logs: Any, rates: Any, Q: float, R: float) -> None:
+    """Take off what rests cost that were compared with an average, not with a table: see `bernstein.cost`."""
+    for i in range(len(rates)):
+        psi = -math.log1p(-rates[i]) - rates[i]
+        logs[i] -= rates[i] ** 2 / 2.0 * (Q - R) + psi * R
+
+
+@brief
 def spent(rates: Any, weights: Any, Q: float) -> float:
     """How far `fewest_gains` is below sum y if sum y^2 is Q, to second order."""
     logs = np.empty(len(rates))

@@ -36,7 +36,7 @@ from saver.problem.episode import Episode
 from saver.problem.history import Logged
 from saver.problem.promise import Bounded
 from saver.safety.boundaries import best_rho, mixture, mixture_two_sided
-from saver.safety.capital import Capital, fewest_gains
+from saver.safety.capital import Capital, fewest_gains, owe
 from saver.safety.certified import Certified
 from saver.safety.entries import CertifiedBook, CertifiedTicket, SafeTally
 from saver.safety.hidden import EIGHT, log_sets, unseen
@@ -141,9 +141,7 @@ class Learned(Certified):
         if self.bets:  # compared with their average: see `bernstein`
             safe.sum_x += logged.gained
             for i, tilt in enumerate((logged.tilt, logged.squares - logged.tilt)):
-                rates = self.safe_capital.rates
-                psi = -np.log1p(-rates) - rates
-                safe.logs[i] -= rates**2 / 2 * (logged.squares - tilt) + psi * tilt
+                owe(safe.logs[i], self.safe_capital.rates, logged.squares, tilt)
 
     def note_safe(self, book: Any, episode: Episode | None) -> None:
         """Counted in order of asking: see `Sums.add_safe`."""

@@ -32,7 +32,7 @@ from saver.engine.kernel.rails import (
 )
 from saver.problem.history import BEFORE
 from saver.safety.boundaries import mixture, mixture_two_sided, stitched
-from saver.safety.capital import RENEWED, bet, control, fewest_gains, spent
+from saver.safety.capital import RENEWED, bet, control, fewest_gains, owe, spent
 from saver.safety.noise import Rule, least
 from saver.safety.paths import path_bound
 from saver.safety.widths import Numbers, ends
@@ -117,10 +117,8 @@ def bet_safely(g: Any, i: int, past: bool, safe: Any) -> None:
         guess = (BEFORE + (s.safe_gained - c.bottom * s.count) / c.range) / (1.0 + s.count)
         Q = ((s.total - c.bottom) / c.range - guess) ** 2
         s.safe_x += s.total
-        for side, R in ((DOWN, guess * Q), (UP, Q - guess * Q)):
-            for j in range(len(rates)):
-                psi = -math.log1p(-rates[j]) - rates[j]
-                g.logs[side, i, j] -= rates[j] ** 2 / 2.0 * (Q - R) + psi * R
+        owe(g.logs[DOWN, i], rates, Q, guess * Q)
+        owe(g.logs[UP, i], rates, Q, Q - guess * Q)
         return
     centre = 0.0
     for p in range(len(safe)):
