@@ -56,12 +56,18 @@ def pressed() -> bool:
     return bool(_presses)
 
 
+def noted() -> bool:
+    """Whether a block of `postponed` is asked to end: what can be given up there is given up."""
+    return _noted > 0 and threading.get_ident() == threading.main_thread().ident
+
+
 @contextmanager
 def postponed(stop: Callable[[], None]) -> Iterator[None]:
     """Ctrl-C in the block calls `stop`, and is raised when the block has ended; a second one at once.
 
     A KeyboardInterrupt anywhere in the middle may leave locks taken and threads running in compiled code.
     """
+    global _noted
     usual, waits = signal.default_int_handler, False
     main = threading.get_ident() == threading.main_thread().ident
     if not main or _signal.getsignal(SIGINT) is not usual:
@@ -69,8 +75,9 @@ def postponed(stop: Callable[[], None]) -> Iterator[None]:
         return
 
     def note(number: int, frame: Any) -> None:
+        global _noted
         nonlocal waits
-        waits = True
+        waits, _noted = True, _noted + 1
         _signal.signal(SIGINT, usual)
         stop()
 
@@ -79,11 +86,13 @@ def postponed(stop: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         _signal.signal(SIGINT, usual)
+        _noted -= waits
     if waits:
         raise KeyboardInterrupt
 
 
 _presses: list[int] = []
+_noted = 0
 _held = is_command(sys.argv, sys.orig_argv) and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 if _held:
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -1,46 +1,92 @@
-"""Compiled functions whose disk cache is never stale.
-
-numba's cache watches only the file of the function itself and would keep a caller after an edit of a
-callee in another file. The cache folder is therefore named by a hash of the package, without the folders
-that hold nothing compiled and nothing that compiled code uses.
-"""
+"""Compiled functions: kept on disk, compiled before everybody's eyes, and done without where little is to do."""
 
 from __future__ import annotations
 
-import os
-import tempfile
-import warnings
-from collections.abc import Callable
-from functools import cache
-from pathlib import Path
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
+from numba.core import types
+from numba.core.registry import CPUDispatcher
+from numba.core.typing.typeof import Purpose, typeof
 
-from saver._files import sources
+from saver._compiling import watched
+from saver._kept import Kept
+from saver._plain import boxing, plain
 
 config: Any = numba.config
-PLAIN = {"scenarios", "theory", "data", "experiments", "cli", "journal"}  # folders without compiled code
 F = TypeVar("F", bound=Callable[..., Any])
+PATIENCE = 10_000  # calls of `plainly` before a process compiles also what is small
 
 
-@cache
-def cache_folder() -> str | None:
-    """A writable folder named by a hash of the sources, or None: then every process compiles anew."""
-    chosen = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
-    try:
-        home = Path(chosen) if chosen else Path.home() / ".cache"
-        folder = home / "saver-rl" / sources(without=PLAIN)
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return str(folder)
-    except (OSError, RuntimeError) as cause:
-        warnings.warn(
-            f"saver cannot keep its compiled code ({cause}) and compiles it anew in every process, which "
-            "takes about a minute; set NUMBA_CACHE_DIR to a folder that can be written",
-            stacklevel=2,
+class Compiled(CPUDispatcher):  # type: ignore[misc]
+    """A function that is compiled when it is first called with arguments of some types, or loaded."""
+
+    content: str | None = None  # of `saver._content`
+    _absent = False  # what was looked for, once, was not on disk
+
+    def __init__(self, function: Any, options: dict[str, Any]) -> None:
+        usual = {"nopython": True, "nogil": True, "error_model": "numpy", "boundscheck": None}
+        super().__init__(py_func=function, locals={}, targetoptions=usual | options)
+        self._cache = Kept(self)
+
+    def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
+        """What is to be called with such arguments: the compiler of numba asks when it knows of nothing."""
+        if _here.plain and (self._absent or not self._is_kept(args)):
+            self._absent = True
+            return self.boxed
+        call = super()._compile_for_args
+        return call(*args, **kws) if self._is_kept(args) else watched(lambda: call(*args, **kws))
+
+    def _is_kept(self, args: tuple[Any, ...]) -> bool:
+        """Whether such a call can be loaded."""
+        kinds = tuple(
+            types.Omitted(a.value)
+            if isinstance(a, numba.core.dispatcher.OmittedArg)
+            else typeof(a, Purpose.argument)
+            for a in args
         )
-        return None
+        path = self._cache.path(kinds, self.targetctx.codegen())
+        return path is not None and path.exists()
+
+    @cached_property
+    def plain(self) -> Any:
+        """The same in plain Python, with all that it calls."""
+        return plain(self.py_func)
+
+    @cached_property
+    def boxed(self) -> Any:
+        """`plain` with results as compiled code gives them."""
+        return boxing(self.plain)
+
+
+class _Here(threading.local):
+    plain = False
+
+
+_here, _calls = _Here(), 0
+
+
+@contextmanager
+def plainly(small: bool) -> Iterator[None]:
+    """In this block what is not compiled yet is done in plain Python, if it is `small`, with the same bits.
+
+    A process that does this often compiles in the end.
+    """
+    global _calls
+    if not small or _here.plain or _calls >= PATIENCE:
+        yield
+        return
+    _calls, _here.plain = _calls + 1, True
+    try:
+        with np.errstate(all="ignore"):  # as in compiled code
+            yield
+    finally:
+        _here.plain = False
 
 
 def jit(function: F) -> F:
@@ -75,12 +121,4 @@ def inlined(function: F) -> F:
 
 
 def _compiled(function: F, **options: Any) -> F:
-    folder = cache_folder()
-    before = config.CACHE_DIR
-    config.CACHE_DIR = folder or before
-    try:
-        usual: dict[str, Any] = {"nogil": True, "error_model": "numpy", "cache": folder is not None}
-        made = numba.njit(**(usual | options))(function)
-    finally:
-        config.CACHE_DIR = before
-    return cast(F, made)
+    return function if config.DISABLE_JIT else cast(F, Compiled(function, options))

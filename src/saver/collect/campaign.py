@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from saver._jit import plainly
 from saver._types import Ints
 from saver.collect import admit, answers, reports, snapshot
 from saver.collect import decide as deciding
@@ -31,6 +32,7 @@ from saver.estimate import Estimate
 from saver.problem import checks
 from saver.problem.episode import Episode
 from saver.problem.history import History
+from saver.problem.small import is_small
 from saver.problem.statement import BASELINE, Problem
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -74,7 +76,8 @@ def alone(method: F) -> F:
                 )
             self._busy = True
             try:
-                return method(self, *arguments, **options)
+                with plainly(self._setup.small):
+                    return method(self, *arguments, **options)
             finally:
                 self._busy = False
 
@@ -88,7 +91,8 @@ def reading(method: F) -> F:
     def guarded(self: Campaign, *arguments: Any, **options: Any) -> Any:
         with self._lock:
             self._fresh()
-            return method(self, *arguments, **options)
+            with plainly(self._setup.small):
+                return method(self, *arguments, **options)
 
     return cast(F, guarded)
 
@@ -131,13 +135,15 @@ class Campaign:
         until: Precise | None = None,
     ) -> None:
         checks.choice("keep", keep, KEEP)
-        setup = Setup(problem, collector, episodes, knowledge, losses, order, until)
-        check_stopping(problem, setup.until)
-        self._begin(setup, State.begin(setup, seed), [] if keep == "episodes" else None)
-        if history is None:
-            history = problem.history
-        if history is not None:
-            self._take(admit.learned(setup, history))
+        checks.kind("problem", problem, Problem)
+        with plainly(is_small(problem)):
+            setup = Setup(problem, collector, episodes, knowledge, losses, order, until)
+            check_stopping(problem, setup.until)
+            self._begin(setup, State.begin(setup, seed), [] if keep == "episodes" else None)
+            if history is None:
+                history = problem.history
+            if history is not None:
+                self._take(admit.learned(setup, history))
 
     def _begin(self, setup: Setup, state: State, events: list[Event] | None) -> None:
         self._lock, self._busy, self._torn = threading.RLock(), False, False
@@ -436,8 +442,10 @@ class Campaign:
 
         Trials that were out may have been looked at since: they cannot be cancelled with `unseen=True`.
         """
+        checks.kind("problem", problem, Problem)
         campaign = cls.__new__(cls)
-        campaign._begin(*snapshot.load(problem, collector, state))
+        with plainly(is_small(problem)):
+            campaign._begin(*snapshot.load(problem, collector, state))
         for trial in campaign._state.out.values():
             trial.look()
         return campaign

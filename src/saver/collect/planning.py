@@ -15,7 +15,7 @@ from saver._types import Floats, Ints
 from saver.collect.collectors import Collector
 from saver.collect.knowledge import Statistics
 from saver.design import Planner, dag, is_tree, tree
-from saver.design.onestate import one_decision
+from saver.design.onestate import one_decision, under_one
 from saver.design.plan import Plan as Solved
 from saver.design.sepec import with_side_information, without_side_information
 from saver.errors import InvalidPolicy, InvalidProblem
@@ -126,7 +126,8 @@ class Designer:
         if (only := self.planner.only_state) is not None:
             policy = self.problem.mdp.uniform.copy()
             here = np.array(means[:, only])
-            policy[only] = one_row(w[only], here, self.allowed[only], required, paced)
+            row = one_row if len(here) > 1 else row_of_one
+            policy[only] = row(w[only], here, self.allowed[only], required, paced)
             return Designed(policy)
         planner = copy.copy(self.planner)  # solves of several campaigns may run at once
         planner.last = warm
@@ -241,6 +242,16 @@ def attainable(required: float, paced: float, top: float) -> float:
     """
     wanted = paced if paced <= required + QUARTER * max(top - required, 0.0) else required
     return min(wanted, top - ROOM * abs(top))
+
+
+@jit
+def row_of_one(w: Any, means: Any, allowed: Any, required: Any, paced: Any) -> Any:
+    """`one_row` for one guardrail: a sixth of the time to compile."""
+    top = -np.inf
+    for a in range(len(w)):
+        if allowed[a]:
+            top = max(top, means[0, a])
+    return under_one(w, means[0], allowed, attainable(required[0], paced[0], top))
 
 
 @jit

@@ -24,6 +24,7 @@ from saver.problem.codec import fingerprint
 from saver.problem.guardrail import Rail
 from saver.problem.moments import Moments
 from saver.problem.question import VALUE
+from saver.problem.small import is_small
 from saver.problem.statement import Problem
 from saver.safety import LOSSES, ORDERS, Ledger, Play, Terms, ledger_for, stage_of
 from saver.safety.policies import Policy
@@ -58,7 +59,7 @@ class Setup:
         until: Precise | None = None,
     ) -> None:
         checks.kind("problem", problem, Problem)
-        self.problem, self.collector = problem, find_collector(collector)
+        self.problem, self.collector, self.small = problem, find_collector(collector), is_small(problem)
         self.episodes = checks.whole("episodes", episodes, 1)
         self.losses, self.order = (
             checks.choice("losses", losses, LOSSES),

@@ -92,7 +92,9 @@ def spread_over(
             ahead = 0.0
             for e in range(nodes.indptr[s * A + a], nodes.indptr[s * A + a + 1]):
                 ahead += nodes.data[e] * (beyond[nodes.indices[e]] * beyond[nodes.indices[e]])
-            policy[s, a] = pi[s, a] * np.sqrt(variance[s, a] * factor[s, a] + nodes.discount**2 * ahead)
+            policy[s, a] = pi[s, a] * np.sqrt(
+                variance[s, a] * factor[s, a] + nodes.discount * nodes.discount * ahead
+            )
             total += policy[s, a]
         spread[s] = total
         for a in range(A):

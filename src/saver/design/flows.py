@@ -83,13 +83,25 @@ def followed(nodes: Any, b: Any, mean: Any) -> Any:
 
 
 @jit
+def raised(x: float, k: int) -> float:
+    """x^k for whole k >= 0, by squaring: the same bits with a compiler and without."""
+    found = 1.0
+    while k > 0:
+        if k & 1:
+            found *= x
+        k >>= 1
+        x *= x
+    return found
+
+
+@jit
 def richest(nodes: Any, lower: Any, mean: Any, choice: Any) -> Any:
     """Choose at each node so that `lower` sums to most; return that sum, and the same policy's by `mean`."""
     A = lower.shape[1]
     steps = len(nodes.layer) - 1
     ahead, here = np.zeros((2, len(nodes.start))), np.zeros((2, len(nodes.start)))
     for t in range(steps - 1, -1, -1):
-        factor = nodes.discount**t
+        factor = raised(nodes.discount, t)
         for i in range(nodes.layer[t], nodes.layer[t + 1]):
             s = nodes.state[i]
             best, beside = -np.inf, 0.0

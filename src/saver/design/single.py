@@ -42,7 +42,7 @@ def one_state(w: Any, mean: Any, required: float) -> Any:
         for a in range(len(w)):
             if w[a] == 0.0 and mean[a] == top:
                 b[a] = rest
-        return b, 1.0 / scale**2
+        return b, 1.0 / (scale * scale)
     return root(w, mean, required, top)
 
 
@@ -65,4 +65,4 @@ def root(w: Any, mean: Any, required: float, top: float) -> Any:
     b = w / np.sqrt(np.exp(low) + below)
     total = np.sum(b)
     # For actions in use w^2 / b^2 = lambda (u - mean); before normalising w^2 / b^2 = u - mean.
-    return b / total, total**2
+    return b / total, total * total

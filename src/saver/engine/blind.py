@@ -15,7 +15,7 @@ from saver.collect.foresight import Foresight
 from saver.collect.knowledge import Statistics
 from saver.collect.learning import Learner
 from saver.collect.planning import next_plan
-from saver.engine.compiled import Setting, Worker, nothing
+from saver.engine.compiled import Setting, Worker
 from saver.engine.kernel import episodes as kernel
 from saver.engine.kernel.blind import (
     DRAWN,
@@ -162,20 +162,18 @@ class BlindWorker(Worker):
     """Room for one campaign at a time."""
 
     setting: BlindSetting
-    advance: Any = staticmethod(advance_blind)
     run: Blind
 
     def room(self) -> Blind:
         """For what a campaign keeps."""
         return new_blind(self.setting.scene, self.setting.rows, self.setting.true, self.stop)
 
-    def load(self, checkpoints: Ints) -> None:
-        """Play no episode but history, so that all is compiled."""
-        s, (out, shown) = self.setting, nothing(self.setting, checkpoints, 1)
-        row, own = Out(out.checkpoints, *(kept[0] for kept in out[1:])), Shown(*(kept[0] for kept in shown))
-        acting, world = s.streams(range(1))
-        self.run.now.done = kernel.NOTHING
-        self.advance(s.scene, s.rules, s.sheets, self.run, row, acting[0], world[0], 0, self.guards, own)
+    def advance(self, out: Out, acting: Any, world: Any, shown: Shown) -> int:
+        """The compiled loop, until it is done or needs something; why it returned."""
+        s = self.setting
+        given = s.scene, s.rules, self.sheets, self.run, out, acting, world, self.most, self.guards, shown
+        status: int = advance_blind(*given)
+        return status
 
     def _asked(self, number: int) -> tuple[Floats, Floats]:
         """What is required of a design, and the pace, by each guardrail."""
@@ -229,13 +227,13 @@ class BlindWorker(Worker):
         rate_all(tracker, 0, states, run.now.enough, run.needed, run.seen)
         self.run = run.following(tracker, belief)
 
-    def _look(self, row: Out) -> None:
+    def _look(self, out: Out) -> None:
         """What is kept of the estimates at a checkpoint; intervals at all times are right in the limit."""
         at = self.run.now.point - 1
         told, planned = int(self.run.starts.sum()), self.setting.episodes
         promised = self.setting.scenario.problem.reward is not None
         for i, found in enumerate(self._estimates(self.run.starts.copy())):
             for name, number in interval_of(found).items():
-                getattr(row, name)[i, at] = number
+                getattr(out, name)[0, i, at] = number
             ever = in_the_limit(found, told, planned, LEVEL, promised)
-            row.anytime_low[i, at], row.anytime_high[i, at] = ever.interval
+            out.anytime_low[0, i, at], out.anytime_high[0, i, at] = ever.interval

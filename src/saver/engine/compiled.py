@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import queue
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import nullcontext
 from copy import copy
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
 
 from saver._interrupt import postponed
-from saver._jit import cache_folder
 from saver._types import Floats, Ints
 from saver.collect import Collector, Setup
 from saver.collect.apply import plan_of
@@ -106,9 +103,10 @@ class Setting:
         self.rows = np.concatenate([self.explore, rows_of(stage, design)])
 
     @property
-    def loop(self) -> Any:
-        """What is compiled."""
-        return kernel.play_guarded if self.guarded else kernel.play_all
+    def loops(self) -> tuple[Any, Any]:
+        """Which loop is compiled where no guardrail asks for its own: for one step alone, or for paths."""
+        alone = not self.guarded and self.rules.one_step
+        return True if alone else None, None if alone or self.guarded else True
 
     def worker(self, stop: Ints) -> Worker:
         """Room for one campaign at a time."""
@@ -122,8 +120,6 @@ class Setting:
 
 class Worker:
     """Room for one campaign at a time, used again for the next."""
-
-    advance: Any = staticmethod(kernel.advance)
 
     def __init__(self, setting: Setting, stop: Ints) -> None:
         self.setting, self.stop = setting, stop
@@ -143,43 +139,42 @@ class Worker:
         s = self.setting
         self.sheets, self.warm = s.sheets, None
         acting, world = s.streams(rows)
-        if s.batch:
-            done = self.play_all(out, acting, world, shown)
-            if done < len(rows) and not self.stop[0]:
-                self._explain(rows[done], out.checkpoints)
-            return
-        row, own = Out(out.checkpoints, *(kept[0] for kept in out[1:])), Shown(*(kept[0] for kept in shown))
         self.run = self.run.following(Tracker.of(s.rows))  # the last plan's may have other rows
-        self.run.now.done = kernel.NOTHING
-        while not self.stop[0]:
-            status = self.advance(
-                s.scene, s.rules, self.sheets, self.run, row, acting[0], world[0], self.most,
-                self.guards, None if self.guards is None else own,
-            )  # fmt: skip
+        self.run.now.row, self.run.now.done = 0, kernel.NOTHING
+        status = kernel.PAUSED
+        while status != kernel.FINISHED and not self.stop[0]:
+            status = self.advance(out, acting, world, shown)
             if status == kernel.PLAN:
                 self._plan()
             elif status == kernel.CHECK:
-                self._look(row)
+                self._look(out)
             elif status == kernel.REFUSED:
-                self._explain(rows[0], out.checkpoints)
-            if self.run.now.done == s.episodes:
-                break
-        own.worst[:] = self.run.now.worst if self.guards is None else self.guards.state.worst
+                self._explain(rows[int(self.run.now.row)], out.checkpoints)
+
+    def advance(self, out: Out, acting: Any, world: Any, shown: Shown) -> int:
+        """The compiled loop, until it is done or needs something; why it returned."""
+        s = self.setting
+        status: int = kernel.advance(
+            s.scene,
+            s.rules,
+            self.sheets,
+            self.run,
+            out,
+            acting,
+            world,
+            self.most,
+            self.guards,
+            shown,
+            *s.loops,
+        )
+        return status
 
     def load(self, checkpoints: Ints) -> None:
-        """Play no run, so that all is compiled."""
-        out, shown = nothing(self.setting, checkpoints, 0)
-        self.play_all(out, *self.setting.streams(range(1)), shown)
-
-    def play_all(self, out: Out, acting: Any, world: Any, shown: Shown) -> int:
-        """Runs that need no help; how many were played before one that was refused."""
-        s = self.setting
-        given = s.scene, s.rules, s.sheets, self.run, out, acting, world
-        if self.guards is None:
-            alone: int = kernel.play_all(*given, shown.worst[:, 0])
-            return alone
-        done: int = kernel.play_guarded(*given, self.guards, shown)
-        return done
+        """Play no episode, so that all is compiled."""
+        out, shown = nothing(self.setting, checkpoints, 1)
+        most, self.most, self.run.now.done = self.most, 0, 0
+        self.advance(out, *self.setting.streams(range(1)), shown)
+        self.most = most
 
     def _moments(self) -> tuple[Moments, list[Moments]]:
         """Of rewards, and of each guardrail as it is told."""
@@ -236,13 +231,14 @@ class Worker:
         rate_all(tracker, begin, states, run.now.enough, run.needed, run.seen)
         self.run = run.following(tracker)
 
-    def _look(self, row: Out) -> None:
+    def _look(self, out: Out) -> None:
         """What is kept of the estimates at a checkpoint."""
+        now = self.run.now
         for i, found in enumerate(self._estimates(np.zeros(0))):
             for name, number in interval_of(found).items():
-                getattr(row, name)[i, self.run.now.point - 1] = number
+                getattr(out, name)[now.row, i, now.point - 1] = number
             if self.setting.scenario.problem.reward is None:  # as the kernel does
-                row.anytime_low[i, self.run.now.point - 1] = found.fewest
+                out.anytime_low[now.row, i, now.point - 1] = found.fewest
 
     def _moves(self, starts: Floats) -> Moves:
         """What was seen of moves."""
@@ -296,8 +292,8 @@ def run_compiled(
             halt()
             raise
 
+    setting.worker(stop).load(checkpoints)  # what has to be compiled is, before any thread plays
     with postponed(halt), ThreadPoolExecutor(min(threads, runs)) as pool:
-        prepare(setting, checkpoints)
         futures = [pool.submit(work) for _ in range(min(threads, runs))]
         try:
             pending = set(futures)
@@ -325,14 +321,3 @@ def room_for_guards(setting: Setting, kept: dict[str, Floats], runs: int, points
     m = len(setting.truth.required)
     budgets, ledgers = (kept.get(name, np.zeros((runs, m, points))) for name in GUARDED)
     return Shown(budgets, ledgers, np.full((runs, m), np.nan))
-
-
-def prepare(setting: Setting, checkpoints: Ints) -> None:
-    """Load the loop, or compile it and say so."""
-    folder, loop = cache_folder(), setting.loop
-    name = f"{loop.__module__.rpartition('.')[2]}.{loop.__name__}"
-    cached = folder is not None and any(Path(folder).rglob(f"{name}-*.nbi"))
-    if not cached and not getattr(loop, "signatures", ()):
-        often = "once for this version" if folder else "in every process"
-        print(f"saver: compiling the engine, {often}; a minute or two", file=sys.stderr, flush=True)
-    setting.worker(np.zeros(1, dtype=np.int64)).load(checkpoints)

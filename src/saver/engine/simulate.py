@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from saver._jit import plainly
 from saver._types import Ints
 from saver.collect import Collector
 from saver.collect.collectors import find_collector
@@ -24,6 +25,7 @@ from saver.errors import InvalidProblem
 from saver.estimate.asymptotic import start, stretched
 from saver.estimate.interval import LEVEL
 from saver.problem import checks
+from saver.problem.small import is_small
 from saver.problem.world import Scenario
 from saver.safety import LOSSES, ORDERS
 from saver.simulator import Feedback, Truth
@@ -78,7 +80,9 @@ def simulate(
     runs = checks.whole("runs", runs, 1)
     points = _checkpoints(checkpoints, count)
     check_memory(runs, len(points), count, len(scenario.problem.targets), len(scenario.problem.rails))
-    truth = Truth(scenario)
+    small = is_small(scenario.problem)
+    with plainly(small):
+        truth = Truth(scenario)
     tick = _told(runs, progress)
     limits = False  # whether intervals at all times are still to be made
     if engine == "reference" or _outside(scenario, chosen, returns, history):
@@ -87,7 +91,8 @@ def simulate(
         )
     else:
         kind = Setting if scenario.problem.mdp.known else BlindSetting
-        setting = kind(scenario, chosen, count, seed, truth, fair, history)
+        with plainly(small):
+            setting = kind(scenario, chosen, count, seed, truth, fair, history)
         kept, worst = run_compiled(setting, points, runs, threads or cores(), tick)
         limits = scenario.problem.reward is None and scenario.problem.mdp.known
     shared: dict[str, Any] = {name: kept[name] for name in COMMON} | _guarded(scenario, truth, kept, worst)

@@ -71,7 +71,7 @@ def guessed(n: float, total: float, believed: float) -> float:
 @jit
 def cost(Q: float, R: float, rule: Any, i: int) -> Any:
     """sum ((1 - g) lambda^2 / 2 + g psi) (X - g)^2 at the i-th rate."""
-    return rule.rates[i] ** 2 / 2.0 * (Q - R) + rule.costs[i] * R
+    return rule.rates[i] * rule.rates[i] / 2.0 * (Q - R) + rule.costs[i] * R
 
 
 @brief

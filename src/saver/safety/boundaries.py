@@ -49,7 +49,8 @@ def stitched(v: float, start: float, scale: float, level: float) -> float:
     """
     v = max(v, start)
     ell = S * math.log(math.log(ETA * v / start) / math.log(ETA)) + math.log(ZETA / level)
-    return math.sqrt(K1 * K1 * v * ell + (K2 * scale * ell) ** 2) + K2 * scale * ell
+    linear = K2 * scale * ell
+    return math.sqrt(K1 * K1 * v * ell + linear * linear) + linear
 
 
 def best_rho(v: float, level: float) -> float:

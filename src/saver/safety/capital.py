@@ -89,7 +89,7 @@ def owe(logs: Any, rates: Any, Q: float, R: float) -> None:
     """Take off what rests cost that were compared with an average, not with a table: see `bernstein.cost`."""
     for i in range(len(rates)):
         psi = -math.log1p(-rates[i]) - rates[i]
-        logs[i] -= rates[i] ** 2 / 2.0 * (Q - R) + psi * R
+        logs[i] -= rates[i] * rates[i] / 2.0 * (Q - R) + psi * R
 
 
 @brief
@@ -126,7 +126,8 @@ def control(counts: Any, mean: Any, squares: Any, low: float, high: float, usual
         W, between = max(within, QUARTER) / free, 0.0
         for p in range(len(counts)):
             if counts[p] > 0:
-                between += counts[p] * ((mean[p] - low) / span - total / N) ** 2
+                apart = (mean[p] - low) / span - total / N
+                between += counts[p] * (apart * apart)
         rest = between - (k - 1.0) * W - W * math.sqrt(2.0 * (k - 1.0))
         kappa = W * (N - alike / N) / rest if rest > 0.0 else np.inf
     for p in range(len(counts)):

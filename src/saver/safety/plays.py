@@ -11,7 +11,7 @@ import numpy as np
 
 from saver._jit import jit
 from saver._types import Floats
-from saver.design.flows import Nodes, followed
+from saver.design.flows import Nodes, followed, raised
 from saver.problem.moving import still
 from saver.safety.policies import REMEMBERED, Grid, Policy
 
@@ -166,7 +166,7 @@ def farthest(nodes: Any, b: Any, h: Any, sign: float) -> Any:
     steps = len(nodes.layer) - 1
     ahead, here = np.zeros(len(nodes.start)), np.zeros(len(nodes.start))
     for t in range(steps - 1, -1, -1):
-        factor = sign * nodes.discount**t
+        factor = sign * raised(nodes.discount, t)
         for i in range(nodes.layer[t], nodes.layer[t + 1]):
             s = nodes.state[i]
             best = -np.inf

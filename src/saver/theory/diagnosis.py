@@ -14,6 +14,7 @@ from saver.design.exact import ExactDesign, exact_pair
 from saver.design.limits import check_variance
 from saver.errors import Infeasible
 from saver.problem import checks, weights
+from saver.problem.small import light
 from saver.problem.statement import Problem
 from saver.problem.world import Scenario
 from saver.theory.believed import believed_scenario, known_twin
@@ -81,6 +82,7 @@ class Diagnosis:
         return plain
 
 
+@light
 def diagnose(
     scenario: Scenario | Problem,
     episodes: int | None = None,

@@ -15,7 +15,16 @@ from saver.collect.foresight import Foresight
 from saver.design.flows import Nodes
 from saver.engine.kernel.candidates import affordable
 from saver.engine.kernel.entering import count_truth
-from saver.engine.kernel.episodes import CHECK, FINISHED, NOTHING, PAUSED, PLAN, REFUSED
+from saver.engine.kernel.episodes import (
+    CHECK,
+    FINISHED,
+    NOTHING,
+    PAUSED,
+    PLAN,
+    REFUSED,
+    row_out,
+    row_shown,
+)
 from saver.engine.kernel.following import comes_first, rate_all, rescore, row_of
 from saver.engine.kernel.forms import (
     BY_NODE,
@@ -177,14 +186,14 @@ def begin(run: Any, g: Any) -> None:
 
 @loop
 def advance_blind(
-    land: Any, rules: Any, plays: Any, run: Any, out: Any, acting: Any, world: Any, most: int, g: Any,
+    land: Any, rules: Any, plays: Any, run: Any, outs: Any, acting: Any, world: Any, most: int, g: Any,
     shown: Any,
 ) -> Any:  # fmt: skip
-    """`advance`: play on until the end, `most` episodes, a plan or a checkpoint that the caller completes."""
-    now, K = run.now, rules.episodes
+    """`advance` of one run, the only row: each plan, or a checkpoint, is completed by the caller."""
+    now, K, out = run.now, rules.episodes, row_out(outs, 0)
     if now.done == NOTHING:
         begin(run, g)
-        if not stretch_blind(land, rules, plays, run, g, PAST, g.history, acting, world):
+        if not stretch_blind(land, rules, plays, run, g, PAST, g.history, acting[0], world[0]):
             return REFUSED
         look_at_history(g)
     last = min(K, now.done + most)
@@ -206,13 +215,17 @@ def advance_blind(
             return PLAN
         else:
             until = min(until, now.next_plan - 1)
-        if not stretch_blind(land, rules, plays, run, g, kind, until, acting, world):
+        if not stretch_blind(land, rules, plays, run, g, kind, until, acting[0], world[0]):
             return REFUSED
         if now.done == out.checkpoints[now.point]:
-            record_returns(now, g, out, shown)
+            record_returns(now, g, out, row_shown(shown, 0))
             now.point += 1
             return CHECK
-    return FINISHED if now.done == K else PAUSED
+    if now.done < K:
+        return PAUSED
+    for i in range(len(g.state)):
+        shown.worst[0, i] = g.state[i].worst
+    return FINISHED
 
 
 @inner

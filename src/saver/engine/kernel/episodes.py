@@ -37,8 +37,9 @@ NEVER, NOTHING = 2**62, -1  # a plan's number; episodes of a run that has not be
 @inner
 def begin(scene: Any, rules: Any, run: Any) -> None:
     """An empty campaign."""
-    now = run.now
+    now, row = run.now, run.now.row
     run.cells.fill(0)
+    now.row = row
     run.seen.fill(0.0)
     for p in range(len(rules.needed)):
         run.needed[p] = rules.needed[p]
@@ -100,100 +101,78 @@ def begin_guarded(scene: Any, rules: Any, sheets: Any, run: Any, guards: Any, ac
 
 
 @loop
-def advance(  # noqa: PLR0912  (every kind of event in one place)
-    scene: Any, rules: Any, sheets: Any, run: Any, out: Any, acting: Any, world: Any, most: int,
-    guards: Any, shown: Any,
+def advance(  # noqa: PLR0912, PLR0915  (every kind of event in one place)
+    scene: Any, rules: Any, sheets: Any, run: Any, outs: Any, acting: Any, world: Any, most: int,
+    guards: Any, shown: Any, alone: Any, paths: Any,
 ) -> Any:  # fmt: skip
-    """Play on until the end, `most` episodes, or something that only the caller can do.
+    """Play run after run, one for each row of `outs`, until the end of the last, `most` episodes of one, or
+    something that only the caller can do.
 
-    Between two events (a plan, a checkpoint, the end of exploration, the middle) episodes are all alike.
-    `guards` is None where one guardrail is against a known value: numba then leaves out what is not None.
+    Between two events (a plan, a checkpoint, the end of exploration, the middle) episodes are all alike. They
+    are played by one of three loops: for several `guards` or values that are not known, for one step `alone`,
+    or for `paths`. Two of these arguments are None: what a test for just that leaves out is not compiled.
     """
     now, K = run.now, rules.episodes
-    if now.done == NOTHING:
-        begin(scene, rules, run)
-        if guards is not None:  # noqa: SIM102  (numba looks for just this test)
-            if not begin_guarded(scene, rules, sheets, run, guards, acting, world):
-                return REFUSED
-    last = min(K, now.done + most)
-    while now.done < last and run.stop[0] == 0:
-        number = now.done + 1
-        if now.enough == 1 and 2 * number > K:
-            now.enough = 2
-            if now.planned:
-                states = scene.nodes.state if now.by_node else scene.every
-                rate_all(run.tracker, rules.first_row, states, 2, run.needed, run.seen)
-        until = min(last, out.checkpoints[now.point])
-        if now.enough == 1:
-            until = min(until, K // 2)
-        if rules.weighing.wanted:
-            if number >= now.next_weights:
-                weigh(rules, run, number)
-            until = min(until, now.next_weights - 1)
-        kind = DESIGN
-        if (now.done if rules.explore_by_clock else now.explored) < rules.explorations:
-            kind = EXPLORE
-            until = min(until, rules.explorations) if rules.explore_by_clock else until
-        else:
-            if number >= now.next_plan:
-                if rules.plan == OUTSIDE:
-                    return PLAN
-                plan(scene, rules, run, guards)
-                now.next_plan = next_plan(number, rules.replan)
-            until = min(until, now.next_plan - 1)
-        if guards is not None:
-            fine = stretch_guarded(scene, rules, sheets, run, guards, kind, until, acting, world)
-        elif rules.one_step:
-            fine = stretch_one(scene, rules, sheets, run, kind, until, world)
-        else:
-            fine = stretch(scene, rules, sheets, run, kind, until, acting, world)
-        if not fine:
-            return REFUSED
-        if now.done == out.checkpoints[now.point]:
-            k = now.done
-            budget = now.baseline * rules.baseline + now.earned - k * rules.required
-            record(scene, rules, sheets, run, out, budget)
+    while True:
+        out, own, i = row_out(outs, now.row), row_shown(shown, now.row), now.row
+        if now.done == NOTHING:
+            begin(scene, rules, run)
+            if guards is not None:  # noqa: SIM102  (numba looks for just this test)
+                if not begin_guarded(scene, rules, sheets, run, guards, acting[i], world[i]):
+                    return REFUSED
+        last = min(K, now.done + most)
+        while now.done < last and run.stop[0] == 0:
+            number = now.done + 1
+            if now.enough == 1 and 2 * number > K:
+                now.enough = 2
+                if now.planned:
+                    states = scene.nodes.state if now.by_node else scene.every
+                    rate_all(run.tracker, rules.first_row, states, 2, run.needed, run.seen)
+            until = min(last, out.checkpoints[now.point])
+            if now.enough == 1:
+                until = min(until, K // 2)
+            if rules.weighing.wanted:
+                if number >= now.next_weights:
+                    weigh(rules, run, number)
+                until = min(until, now.next_weights - 1)
+            kind = DESIGN
+            if (now.done if rules.explore_by_clock else now.explored) < rules.explorations:
+                kind = EXPLORE
+                until = min(until, rules.explorations) if rules.explore_by_clock else until
+            else:
+                if number >= now.next_plan:
+                    if rules.plan == OUTSIDE:
+                        return PLAN
+                    plan(scene, rules, run, guards)
+                    now.next_plan = next_plan(number, rules.replan)
+                until = min(until, now.next_plan - 1)
+            fine = True
             if guards is not None:
-                record_guards(now, guards, run.visited, sheets.visits[SAFE], out, shown)
-            now.point += 1
-            if rules.estimate == ESTIMATED:
-                return CHECK
-    return FINISHED if now.done == K else PAUSED
-
-
-@loop
-def play_all(
-    scene: Any, rules: Any, sheets: Any, run: Any, out: Any, acting: Any, world: Any, worst: Any
-) -> Any:
-    """Whole runs, one for each row of `out`; return how many were played before one that was refused."""
-    for i in range(len(worst)):
-        run.now.done = NOTHING
-        row = row_out(out, i)
-        if (
-            advance(scene, rules, sheets, run, row, acting[i], world[i], rules.episodes, None, None)
-            != FINISHED
-        ):
-            return i
-        worst[i] = run.now.worst
-    return len(worst)
-
-
-@loop
-def play_guarded(
-    scene: Any, rules: Any, sheets: Any, run: Any, out: Any, acting: Any, world: Any, guards: Any, shown: Any
-) -> Any:
-    """`play_all` for several guardrails, or for one against a value that is not known."""
-    for i in range(len(shown.worst)):
-        run.now.done = NOTHING
-        row, own = row_out(out, i), Shown(shown.budgets[i], shown.ledgers[i], shown.worst[i])
-        if (
-            advance(scene, rules, sheets, run, row, acting[i], world[i], rules.episodes, guards, own)
-            != FINISHED
-        ):
-            return i
-        for j in range(len(guards.state)):
-            own.worst[j] = guards.state[j].worst
-    return len(shown.worst)
+                fine = stretch_guarded(scene, rules, sheets, run, guards, kind, until, acting[i], world[i])
+            if alone is not None:
+                fine = stretch_one(scene, rules, sheets, run, kind, until, world[i])
+            if paths is not None:
+                fine = stretch(scene, rules, sheets, run, kind, until, acting[i], world[i])
+            if not fine:
+                return REFUSED
+            if now.done == out.checkpoints[now.point]:
+                k = now.done
+                budget = now.baseline * rules.baseline + now.earned - k * rules.required
+                record(scene, rules, sheets, run, out, budget)
+                if guards is not None:
+                    record_guards(now, guards, run.visited, sheets.visits[SAFE], out, own)
+                now.point += 1
+                if rules.estimate == ESTIMATED:
+                    return CHECK
+        if now.done < K:
+            return PAUSED
+        own.worst[0] = now.worst
+        if guards is not None:
+            for j in range(len(guards.state)):
+                own.worst[j] = guards.state[j].worst
+        if i + 1 == len(world):
+            return FINISHED
+        now.row, now.done = i + 1, NOTHING
 
 
 @inlined
@@ -204,3 +183,9 @@ def row_out(out: Any, i: int) -> Any:
         out.conditional_mse[i], out.anytime_low[i], out.anytime_high[i], out.fair[i], out.fair_stderr[i],
         out.budget[i], out.ledger[i], out.baseline_share[i],
     )  # fmt: skip
+
+
+@inlined
+def row_shown(shown: Any, i: int) -> Any:
+    """What is kept of the guardrails in one run."""
+    return Shown(shown.budgets[i], shown.ledgers[i], shown.worst[i])

@@ -12,6 +12,7 @@ from saver.engine.kernel.forms import ESTIMATED, OUTSIDE, Rules, Scene
 # The numbers of a run between two episodes, one record: compiled code reads and writes `run.now.done`.
 NOW = np.dtype(
     [
+        ("row", "i8"),  # of what is kept: the number of the run
         ("done", "i8"),  # episodes told
         ("explored", "i8"),
         ("next_plan", "i8"),

@@ -8,7 +8,7 @@ import numpy as np
 
 from saver._jit import inlined, inner
 from saver.collect.belief import SMALLEST_VARIANCE, believe, spread_believed
-from saver.collect.planning import one_row
+from saver.collect.planning import one_row, row_of_one
 from saver.design.closed import spread_over
 from saver.engine.kernel import guards as guarded
 from saver.engine.kernel.earning import likely_mean, pace
@@ -125,7 +125,8 @@ def plan_one(scene: Any, rules: Any, run: Any, b: Any) -> None:
     for a in range(A):
         mean[0, a] = likely_mean(rules, run.seen, only * A + a)
     paced = pace(rules, run, rules.episodes - run.now.done)
-    decide_one(scene, run, b, mean, np.array([rules.required]), np.array([paced]))
+    w, allowed = costs_of(scene, run), scene.nodes.available[only]
+    write_one(scene, b, row_of_one(w, mean, allowed, np.array([rules.required]), np.array([paced])))
 
 
 @inner
@@ -138,18 +139,22 @@ def plan_one_guarded(scene: Any, rules: Any, run: Any, g: Any, b: Any) -> None:
             means[i, a] = guarded.likely_mean(g, run.seen, i, only * A + a)
         required[i] = guarded.required_of(g, i)
         paced[i] = guarded.pace_of(rules, g, run.now, i, rules.episodes - run.now.done)
-    decide_one(scene, run, b, means, required, paced)
+    write_one(scene, b, one_row(costs_of(scene, run), means, scene.nodes.available[only], required, paced))
 
 
 @inner
-def decide_one(scene: Any, run: Any, b: Any, means: Any, required: Any, paced: Any) -> None:
-    """Write the design of the only decision; elsewhere play is uniform."""
-    only, A = scene.nodes.state[0], run.variance.shape[1]
-    w = np.empty(A)
-    for a in range(A):
-        p = only * A + a
+def costs_of(scene: Any, run: Any) -> Any:
+    """What the only decision minimises over its shares, c^2 variance."""
+    only, w = scene.nodes.state[0], np.empty(run.variance.shape[1])
+    for a in range(len(w)):
+        p = only * len(w) + a
         w[a] = scene.pairs[p, WEIGHT] * scene.pairs[p, WEIGHT] * run.variance[only, a]
-    row = one_row(w, means, scene.nodes.available[only], required, paced)
+    return w
+
+
+@inner
+def write_one(scene: Any, b: Any, row: Any) -> None:
+    """Write the design of the only decision; elsewhere play is uniform."""
     for s in range(b.shape[0]):
-        for a in range(A):
-            b[s, a] = row[a] if s == only else scene.uniform[s, a]
+        for a in range(b.shape[1]):
+            b[s, a] = row[a] if s == scene.nodes.state[0] else scene.uniform[s, a]

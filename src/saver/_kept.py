@@ -1,0 +1,158 @@
+"""Compiled code on disk, found by what it was made of: not by the path of a file, nor by its time.
+
+A second clone, another environment or a moved package compiles nothing; an edit of what a function uses makes
+another entry. Machine code is trusted like a program: an entry that others can have written, or that is
+damaged, is never loaded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import tempfile
+import time
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from numba.core.caching import _Cache
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+from numba.core.sigutils import normalize_signature
+
+from saver._content import VERSIONS, content, described, digest
+
+HEAD, SIZE = b"saver code 1\n", hashlib.sha256().digest_size
+SUFFIX, PARTIAL = ".code", ".part"
+DAY, UNUSED = 86400.0, 90 * 86400.0  # seconds; what nobody has loaded for so long is removed
+OTHERS = 0o022  # the bits by which a group or anybody may write
+
+
+@cache
+def folder() -> Path | None:
+    """Where entries are, or None where there is no such folder and none can be made."""
+    chosen = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
+    try:
+        found = (Path(chosen) if chosen else Path.home() / ".cache") / "saver-rl" / "code"
+        found.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError) as cause:
+        _lost(str(cause))
+        return None
+    return found
+
+
+@cache
+def _say(text: str) -> None:
+    """Warn, each thing once."""
+    warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+
+@cache
+def _lost(cause: str) -> None:
+    _say(
+        f"saver cannot keep its compiled code ({cause}) and compiles it anew in every process; set "
+        "NUMBA_CACHE_DIR to a folder that can be written and has room"
+    )
+
+
+class Kept(_Cache):  # type: ignore[misc]
+    """The entries of one function, one for each kind of arguments."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    @property
+    def cache_path(self) -> str:
+        """The folder, as the compiler's statistics ask for it."""
+        return str(folder() or "")
+
+    def path(self, signature: Any, codegen: Any) -> Path | None:
+        """Where the entry for such arguments is, or would be."""
+        place, of = folder(), self.function.py_func
+        if place is None:
+            return None
+        arguments, result = normalize_signature(signature)
+        kinds = [described(kind) for kind in (*arguments, result)]
+        name = digest(VERSIONS, codegen.magic_tuple(), content(self.function), kinds)
+        return place / f"{of.__module__.rpartition('.')[2]}.{of.__name__}-{name}{SUFFIX}"
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """What was compiled for these types, or None."""
+        target_context.refresh()
+        path = self.path(sig, target_context.codegen())
+        data = None if path is None else read(path)
+        if data is None:
+            return None
+        try:
+            return CompileResult._rebuild(target_context, *pickle.loads(data))
+        except Exception as cause:
+            _say(f"the compiled code in {path} cannot be loaded ({cause!r}) and is made anew")
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what was compiled."""
+        path = self.path(sig, data.codegen)
+        if path is None or data.lifted or data.library.has_dynamic_globals:
+            return
+        try:
+            write(path, dumps(data._reduce()))
+        except OSError as cause:
+            _lost(str(cause))
+
+    def enable(self) -> None:
+        """It always is."""
+
+    disable = flush = enable  # what was compiled stays: it is what it is called
+
+
+def read(path: Path) -> bytes | None:
+    """What an entry holds; None if it is missing, damaged, or may be somebody else's."""
+    try:
+        with path.open("rb") as file:
+            status, held = os.fstat(file.fileno()), file.read()
+    except OSError:
+        return None
+    if hasattr(os, "geteuid") and (status.st_uid not in (os.geteuid(), 0) or status.st_mode & OTHERS):
+        _say(f"the compiled code in {path} can have been written by others and is not loaded: remove it")
+        return None
+    data = held[len(HEAD) + SIZE :]
+    if held[: len(HEAD) + SIZE] != HEAD + hashlib.sha256(data).digest():
+        _say(f"the compiled code in {path} is damaged and is made anew")
+        return None
+    if time.time() - status.st_mtime > DAY:
+        _touch(path)
+    return data
+
+
+def write(path: Path, data: bytes) -> None:
+    """An entry, whole or not at all: other processes may write it too."""
+    _prune(path.parent)
+    handle, partial = tempfile.mkstemp(PARTIAL, ".", path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(HEAD + hashlib.sha256(data).digest() + data)
+        Path(partial).chmod(0o644)  # others may read it
+        Path(partial).replace(path)
+    finally:
+        Path(partial).unlink(missing_ok=True)
+
+
+def _touch(path: Path) -> None:
+    try:
+        os.utime(path)
+    except OSError:  # it belongs to whoever made the image
+        return
+
+
+@cache
+def _prune(place: Path) -> None:
+    """Remove what nobody has used for long: of earlier versions, and what a killed process began."""
+    old = time.time() - UNUSED
+    for path in [*place.glob(f"*{SUFFIX}"), *place.glob(f".*{PARTIAL}")]:
+        try:
+            if path.stat().st_mtime < old:
+                path.unlink()
+        except OSError:  # another process was first
+            continue
