@@ -118,13 +118,15 @@ class Stage:
     @cached_property
     def most(self) -> Floats:
         """How often an episode can be in a state, [S, 1]: in every step, or in every second one."""
-        found = np.ones((self.mdp.states, 1))
+        S, A, state, step = self.mdp.states, self.mdp.actions, self.nodes.state, self.nodes.step
         loops = self.mdp.transitions.tocoo()
-        stays = np.zeros(self.mdp.states, dtype=bool)
-        stays[loops.col[loops.row // self.mdp.actions == loops.col]] = True
-        for s in np.unique(self.nodes.state):
-            steps = self.nodes.step[self.nodes.state == s]
-            found[s] = len(steps) if stays[s] else min(len(steps), (steps[-1] - steps[0]) // 2 + 1)
+        stays = np.zeros(S, dtype=bool)
+        stays[loops.col[loops.row // A == loops.col]] = True
+        first, last = np.zeros((2, S), dtype=np.int64)
+        first[state[::-1]], last[state] = step[::-1], step  # nodes come by rising step
+        met = np.bincount(state, minlength=S)
+        often = np.where(stays, met, np.minimum(met, (last - first) // 2 + 1))
+        found: Floats = np.maximum(1.0, often)[:, None]
         return found
 
     @cached_property
