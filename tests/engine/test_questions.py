@@ -59,6 +59,19 @@ def test_engines_agree_on_several_values(name):
     assert_same(asking(name, "value", True, reward=False), "saver", 40, fair=False)
 
 
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_look_changes_no_weight(name):
+    made = asking(name, "value", True)
+    often, once = (
+        saver.simulate(made, "saver", episodes=200, runs=3, checkpoints=kept, fair=True)
+        for kept in (range(1, 201), [])
+    )
+    for column in ANSWERS:
+        for target in often.by_name:
+            one, two = (getattr(found.by_name[target], column) for found in (often, once))
+            np.testing.assert_allclose(one[:, -1:], two, rtol=1e-9, atol=1e-11, err_msg=column)
+
+
 @pytest.mark.parametrize("several", [False, True])
 def test_engines_agree_with_estimated_transitions(several):
     own = dataclasses.replace(saver.COLLECTORS["saver"], estimate="certainty-estimated")

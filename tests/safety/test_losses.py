@@ -211,6 +211,7 @@ def test_noise_and_paths_together_with_trials_out_cut_and_lost():
         ([(0, 0, 1, 1.0), (1, 0, 0, 1.0)], [3, 2]),  # to and fro, five steps
         ([(0, 0, 0, 0.5), (0, 0, 1, 0.5)], [5, 1]),  # it may stay
         ([(0, 0, 1, 1.0)], [1, 1]),
+        ([(1, 0, 0, 1.0)], [1, 1]),  # nobody is ever in the second
     ],
 )
 def test_how_often_an_episode_can_be_in_a_state(edges, most):

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saver._jit import jit, loop
+from saver._jit import inlined, jit, loop
 from saver._types import Floats
 from saver.problem.promise import Bounded, SubGaussian, Tables
 from saver.safety.boundaries import best_rho, mixture_two_sided
@@ -120,33 +120,44 @@ def variance_of(numbers: Steering) -> float:
 
 @loop
 def steer(n: float, T: Any, W: Any, numbers: Any, out: Any) -> None:
-    """The weights of the next trials' samples, after n episodes with T samples that weigh W, [pairs] each.
+    """The weights of the next trials' samples, after n episodes with T samples that weigh W, [pairs] each."""
+    for p in range(len(out)):
+        out[p] = steered(n, T[p], W[p], numbers, p)
+
+
+@inlined
+def steered(n: float, T: float, W: float, numbers: Any, p: int) -> Any:
+    """`steer` of one pair.
 
     c over the visits in an episode so far, and a little more where W is behind n c, a little less where it is
     ahead.
     """
-    soon = 1.0 / (PATIENCE * n + AT_ONCE)
-    for p in range(len(out)):
-        c, w = numbers.c[p], 0.0
-        if c != 0.0:
-            w = c * (n + PRIOR) / (T[p] + PRIOR * numbers.usual[p])
-            w *= min(max(1.0 + soon * (n - W[p] / c), 1.0 / STEP), STEP)
-            if abs(w) * numbers.span[p] > numbers.cap:
-                w = math.copysign(numbers.cap / numbers.span[p], c)
-        out[p] = w
+    c, w, soon = numbers.c[p], 0.0, 1.0 / (PATIENCE * n + AT_ONCE)
+    if c != 0.0:
+        w = c * (n + PRIOR) / (T + PRIOR * numbers.usual[p])
+        w *= min(max(1.0 + soon * (n - W / c), 1.0 / STEP), STEP)
+        if abs(w) * numbers.span[p] > numbers.cap:
+            w = math.copysign(numbers.cap / numbers.span[p], c)
+    return w
 
 
 @loop
 def spend(n: float, K: float, T: Any, V: Any, numbers: Any, out: Any) -> None:
-    """The weights of the next trials' samples for a fair estimate: `steer`, but V is to be K c in the end.
+    """The weights of the next trials' samples for a fair estimate: `steer`, but V is to be K c in the end."""
+    for p in range(len(out)):
+        out[p] = spent(n, K, T[p], V[p], numbers, p)
 
-    What is left of that, over a part of the visits that are expected until then: who looks bad is visited
+
+@inlined
+def spent(n: float, K: float, T: float, V: float, numbers: Any, p: int) -> Any:
+    """`spend` of one pair.
+
+    What is left of K c, over a part of the visits that are expected until then: who looks bad is visited
     less, and must have been weighed by then. But not over fewer than may come before weights are made anew.
     """
     total, soon = max(K, n), SOON * (1.0 + n / RENEW)
-    for p in range(len(out)):
-        visits = max((T[p] + PRIOR * numbers.usual[p]) / (n + PRIOR), numbers.usual[p])
-        out[p] = (total * numbers.c[p] - V[p]) / max(1.0, max(PART * (total - n), soon) * visits)
+    visits = max((T + PRIOR * numbers.usual[p]) / (n + PRIOR), numbers.usual[p])
+    return (total * numbers.c[p] - V) / max(1.0, max(PART * (total - n), soon) * visits)
 
 
 @jit
@@ -185,7 +196,7 @@ def noise_bound(v: float, bands: Any) -> float:
     return float(mixture_two_sided(v, bands.rho, bands.noise)) if v > 0.0 and not bands.bounded else 0.0
 
 
-@jit
+@loop
 def reward_ends(
     T: Any,
     total: Any,

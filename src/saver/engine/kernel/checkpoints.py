@@ -36,7 +36,7 @@ def record(scene: Any, rules: Any, sheets: Any, run: Any, out: Any, budget: floa
     out.ledger[at] = budget_of(rules, now.exact, now.designed, earned)
     out.baseline_share[at] = now.baseline / now.done
     if rules.weighing.wanted:
-        always(rules.weighing, run.seen, run.scales, out, at)
+        always(rules, run, out, at)
     if rules.estimate == CERTAINTY:
         for i in range(len(scene.asked)):
             answer(scene.asked[i], scene.promised, rules.bounded, run.seen, out, i, at)

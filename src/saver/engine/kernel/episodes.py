@@ -55,6 +55,7 @@ def begin(scene: Any, rules: Any, run: Any) -> None:
         zeros.fill(0.0)
     for table in (scales.W, scales.w, scales.V, scales.Q, scales.v):
         table.fill(0.0)
+    scales.made.fill(0)
     run.mark.fill(False)
     run.dirty_count.fill(0)
     run.spread.fill(0.0)
@@ -68,8 +69,10 @@ def begin(scene: Any, rules: Any, run: Any) -> None:
     run.expected.fill(0.0)
     run.realised.fill(0.0)
     if rules.ledger == CERTIFIED:
-        for p in range(len(run.seen)):
-            box_one(rules, run.seen, run.box, p)
+        box = run.box
+        box_one(rules, run.seen, box, 0)  # nothing was seen of any
+        for side in (box.lower, box.upper, box.middle, box.half):
+            side.fill(side[0])
 
 
 @inner
@@ -96,7 +99,7 @@ def begin_guarded(scene: Any, rules: Any, sheets: Any, run: Any, guards: Any, ac
             look_at_value(guards, i, sheets.visits[SAFE])
     follow(scene, rules, run)
     if rules.weighing.wanted:
-        fold(rules.weighing, run.seen, run.scales)  # what was seen before has no weight
+        fold(rules, run)  # what was seen before has no weight
     return True
 
 

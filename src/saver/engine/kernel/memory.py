@@ -42,6 +42,7 @@ NOW = np.dtype(
         ("weighted_mean", "f8"),
         ("weighted_squares", "f8"),
         ("next_weights", "i8"),  # the trial from which on rewards are weighed anew: see `weighing`
+        ("weighed", "f8"),  # episodes that the estimate counted when they last were
         ("last_proxy", "f8"),
         ("last_longest", "f8"),
         ("last_low", "f8"),
@@ -108,9 +109,7 @@ class Scales(NamedTuple):
     total: Floats
     squares: Floats
     guess: Floats
-    more: Floats  # since the last time: samples, their sum, and their noise
-    added: Floats
-    about: Floats
+    made: Ints  # for which weights w, v and the guess are: `next_weights` of then
     W: Floats
     w: Floats
     V: Floats  # for fair estimates; no rows where none are asked for
@@ -123,11 +122,12 @@ class Scales(NamedTuple):
     @classmethod
     def room(cls, answers: int, pairs: int, fair: bool) -> Scales:
         """Nothing weighed."""
-        T, total, squares, guess, more, added, about = (np.zeros(pairs) for _ in range(7))
+        T, total, squares, guess = (np.zeros(pairs) for _ in range(4))
+        made = np.zeros(pairs, dtype=np.int64)
         W, w = (np.zeros((answers, pairs)) for _ in range(2))
         V, Q, v = (np.zeros((answers if fair else 0, pairs)) for _ in range(3))
         gained, noise, drawn = (np.zeros(answers) for _ in range(3))
-        return cls(T, total, squares, guess, more, added, about, W, w, V, Q, v, gained, noise, drawn)
+        return cls(T, total, squares, guess, made, W, w, V, Q, v, gained, noise, drawn)
 
 
 class Run(NamedTuple):

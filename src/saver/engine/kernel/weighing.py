@@ -1,7 +1,8 @@
 """Weights of rewards and the interval at all times: `Anytime` for trials told at once, on plain arrays.
 
 Weights change now and then only. In between, all that is needed is what the moments have grown by. There is
-one row of weights for each answer.
+one row of weights for each answer. A weight depends on nothing but its own pair and on how many episodes
+there were, so it is made when its pair is first met again: most are not, where there are many.
 """
 
 from __future__ import annotations
@@ -12,56 +13,63 @@ import numpy as np
 
 from saver._jit import inlined, inner
 from saver.engine.kernel.memory import COUNT, MEAN, SQUARES
-from saver.estimate.sequence import Bands, Steering, noise_bound, renewed, reward_ends, side, spend, steer
+from saver.estimate.sequence import Bands, Steering, noise_bound, renewed, reward_ends, side, spent, steered
 
 
 @inlined
-def fold(own: Any, seen: Any, scales: Any) -> None:
+def fold(rules: Any, run: Any) -> None:
     """Take in what was seen since the last time, by the weights of then."""
-    for p in range(len(seen)):
-        T, mean = seen[p, COUNT], seen[p, MEAN]
-        more, total = T - scales.T[p], T * mean
-        about = own.scale[p] * own.scale[p] * more
-        if own.bounded and more > 0.0:
+    own, scales = rules.weighing, run.scales
+    for p in range(len(run.seen)):
+        T = run.seen[p, COUNT]
+        more = T - scales.T[p]
+        if more == 0.0:
+            continue  # nothing is added to any sum
+        if scales.made[p] != run.now.next_weights:
+            remake(rules, run, p)
+        mean = run.seen[p, MEAN]
+        total, about = T * mean, own.scale[p] * own.scale[p] * more
+        if own.bounded:
             guess = scales.guess[p]
-            about = seen[p, SQUARES] + T * (mean - guess) ** 2
+            about = run.seen[p, SQUARES] + T * (mean - guess) ** 2
             if scales.T[p] > 0.0:
                 before = scales.total[p] / scales.T[p]
                 about -= scales.squares[p] + scales.T[p] * (before - guess) ** 2
-            about, scales.squares[p] = max(about, 0.0), seen[p, SQUARES]
-        scales.more[p], scales.added[p], scales.about[p] = more, total - scales.total[p], about
+            about, scales.squares[p] = max(about, 0.0), run.seen[p, SQUARES]
+        added = total - scales.total[p]
         scales.T[p], scales.total[p] = T, total
-    for i in range(len(own.c)):
-        gained, noise = scales.gained[i], scales.noise[i]
-        for p in range(len(seen)):
+        for i in range(len(own.c)):
             w = scales.w[i, p]
-            scales.W[i, p] += w * scales.more[p]
-            gained += w * scales.added[p]
-            noise += w * w * scales.about[p]
-        scales.gained[i], scales.noise[i] = gained, noise
-    for i in range(len(scales.V)):
-        for p in range(len(seen)):
+            scales.W[i, p] += w * more
+            scales.gained[i] += w * added
+            scales.noise[i] += w * w * about
+        for i in range(len(scales.V)):
             v = scales.v[i, p]
-            scales.V[i, p] += v * scales.more[p]
-            scales.Q[i, p] += v * v * scales.more[p]
-            scales.drawn[i] += v * scales.added[p]
+            scales.V[i, p] += v * more
+            scales.Q[i, p] += v * v * more
+            scales.drawn[i] += v * added
+
+
+@inlined
+def remake(rules: Any, run: Any, p: int) -> None:
+    """The weights of a pair, from what was seen of it until they changed, which is what was taken in."""
+    own, scales, n = rules.weighing, run.scales, run.now.weighed
+    for i in range(len(own.c)):
+        numbers = Steering(own.c[i], own.usual, own.scale, own.span, own.cap[i])
+        scales.w[i, p] = steered(n, scales.T[p], scales.W[i, p], numbers, p)
+        if own.fair:
+            scales.v[i, p] = spent(n, float(rules.episodes), scales.T[p], scales.V[i, p], numbers, p)
+    if own.bounded:
+        middle = (own.floor[p] + own.ceiling[p]) / 2
+        scales.guess[p] = (scales.total[p] + middle) / (scales.T[p] + 1.0)
+    scales.made[p] = run.now.next_weights
 
 
 @inlined
 def weigh(rules: Any, run: Any, number: int) -> None:
     """New weights, from trial `number` on."""
-    own, scales = rules.weighing, run.scales
-    fold(own, run.seen, scales)
-    for i in range(len(own.c)):
-        numbers = Steering(own.c[i], own.usual, own.scale, own.span, own.cap[i])
-        steer(counted(rules, run), scales.T, scales.W[i], numbers, scales.w[i])
-        if own.fair:
-            spend(counted(rules, run), float(rules.episodes), scales.T, scales.V[i], numbers, scales.v[i])
-    if own.bounded:
-        for p in range(len(scales.T)):
-            middle = (own.floor[p] + own.ceiling[p]) / 2
-            scales.guess[p] = (scales.total[p] + middle) / (scales.T[p] + 1.0)
-    run.now.next_weights = renewed(number)
+    fold(rules, run)
+    run.now.weighed, run.now.next_weights = counted(rules, run), renewed(number)
 
 
 @inlined
@@ -71,10 +79,10 @@ def counted(rules: Any, run: Any) -> Any:
 
 
 @inner
-def always(own: Any, seen: Any, scales: Any, out: Any, at: int) -> None:
+def always(rules: Any, run: Any, out: Any, at: int) -> None:
     """The intervals at all times."""
-    fold(own, seen, scales)
-    n = len(seen)
+    fold(rules, run)
+    own, scales, n = rules.weighing, run.scales, len(run.seen)
     lower, upper = np.empty(n), np.empty(n)
     for i in range(len(own.c)):
         c, W, gained = own.c[i], scales.W[i], scales.gained[i]
