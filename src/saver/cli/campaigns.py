@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-import saver
 from saver.cli import show
 from saver.cli.options import Json, check_picture
 from saver.errors import InvalidData, StoreFailed
-from saver.journal import DurableCampaign, Record, backup, connect, restore
-from saver.journal.postgres import masked
+
+if TYPE_CHECKING:
+    from saver.journal import DurableCampaign, Record
 
 app = typer.Typer(no_args_is_help=True, help="Campaigns in a store: what they are, what happened, backups.")
 
@@ -24,6 +24,8 @@ Which = Annotated[str | None, typer.Argument(metavar="[NAME]", help="of the camp
 @app.command("list")
 def listed(url: Url, json: Json = False) -> None:
     """Name the campaigns of a store."""
+    from saver.journal import connect
+
     journal = connect(url)
     try:
         rows: list[dict[str, Any]] = []
@@ -115,8 +117,10 @@ def export(
     """Write the told episodes, with propensities and kinds, for other tools."""
     if out.suffix != ".parquet":
         raise InvalidData(f"--out is {out}; it must end in .parquet, which is what is written")
+    from saver.data import from_campaign
+
     with _opened(url, name) as campaign:
-        found = saver.data.from_campaign(campaign)
+        found = from_campaign(campaign)
     found.to_parquet(out)
     if json:
         show.plain({"episodes": len(found), "steps": found.rows, "file": str(out)})
@@ -127,7 +131,9 @@ def export(
 @app.command()
 def snapshot(url: Url, name: Which = None, json: Json = False) -> None:
     """Keep the state as it is now, so that the campaign opens sooner."""
-    with saver.open(url, _name(url, name)) as campaign:
+    from saver.journal import open_campaign
+
+    with open_campaign(url, _name(url, name)) as campaign:
         place, called = campaign.snapshot(), campaign.name
     if json:
         show.plain({"name": called, "after": place})
@@ -140,6 +146,8 @@ def back_up(
     url: Url, out: Annotated[Path, typer.Argument(help="a new SQLite file")], json: Json = False
 ) -> None:
     """Write all campaigns of a store to one file; they may go on meanwhile."""
+    from saver.journal import backup
+
     _copied(backup(url, out), str(out), json)
 
 
@@ -150,6 +158,9 @@ def restored(
     json: Json = False,
 ) -> None:
     """Bring the campaigns of a backup into a store."""
+    from saver.journal import restore
+    from saver.journal.postgres import masked
+
     _copied(restore(backup, url), masked(url), json)
 
 
@@ -163,12 +174,16 @@ def _copied(made: list[Any], where: str, json: bool) -> None:
 
 def _opened(url: str, name: str | None) -> DurableCampaign:
     """To look at, also while a leader holds it."""
-    return saver.open(url, _name(url, name), mode="read")
+    from saver.journal import open_campaign
+
+    return open_campaign(url, _name(url, name), mode="read")
 
 
 def _name(url: str, name: str | None) -> str:
     if name is not None:
         return name
+    from saver.journal import connect
+
     journal = connect(url)
     try:
         known = [header.name for header in journal.campaigns()]

@@ -1,16 +1,18 @@
-"""The commands. Each turns words into one call of the library and prints what comes back."""
+"""The commands. Each turns words into one call of the library and prints what comes back.
+
+What a command needs of the library it imports itself, when its words are read: help, and what is refused,
+wait for nothing.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-import saver
-from saver import experiments
-from saver.cli import campaigns, listing, show
-from saver.cli.designs import print_designs
+from saver import __version__
+from saver.cli import campaigns, show
 from saver.cli.logs import asked, evaluate, fit
 from saver.cli.options import (
     Alpha,
@@ -34,15 +36,9 @@ from saver.cli.options import (
     scenario_options,
 )
 from saver.errors import InvalidProblem
-from saver.experiments import Experiment, Outcome
-from saver.experiments.auditing import CELLS, cells, summary
-from saver.experiments.pictures import visit_tables
-from saver.experiments.report import CLAIMS, GUARDS, NUMBERS, claim_rows, guard_rows, number_rows
-from saver.experiments.tables import TABLES
-from saver.experiments.work import limit_rows, policies, visit_rows
-from saver.figures.designs import picture_designs
-from saver.scenarios import find_scenario
-from saver.theory.believed import known_twin
+
+if TYPE_CHECKING:
+    from saver.experiments import Outcome
 
 app = typer.Typer(
     add_completion=False,
@@ -62,7 +58,7 @@ def command(
 ) -> None:
     """Evaluate a new policy precisely and safely (SaVeR, ICML 2024)."""
     if version:
-        print(f"saver {saver.__version__}")
+        print(f"saver {__version__}")
         raise typer.Exit
 
 
@@ -83,6 +79,8 @@ def reproduce(
     An interrupted run goes on from what is complete. For example: `saver reproduce --quick --out /tmp/try`
     """
     _one_of(quick, full)
+    from saver import experiments
+
     level = "quick" if quick else "full" if full else "default"
     with show.progress() as progress:
         found = experiments.reproduce(out, level=level, seed=seed, jobs=jobs, force=force, progress=progress)
@@ -104,6 +102,9 @@ def audit(
     Exit code 1 if a count is beyond chance. An interrupted audit goes on from what is complete.
     """
     _one_of(quick, full)
+    from saver import experiments
+    from saver.experiments.auditing import CELLS, cells, summary
+
     level = "full" if full else "quick"
     with show.progress() as progress:
         found = experiments.audit(out, level=level, seed=seed, jobs=jobs, force=force, progress=progress)
@@ -142,6 +143,9 @@ def run(
     For example: `saver run bandit --collectors saver-opt,safe-on-policy --episodes 2000 --alpha 0.1`
     """
     options = scenario_options(alpha, delta, more)
+    from saver import experiments
+    from saver.scenarios import find_scenario
+
     made = find_scenario(scenario, **options)
     usual = "saver-opt,saver" if made.problem.mdp.known else "saver-opt,safe-on-policy"
     given = usual if collectors is None else collectors
@@ -149,7 +153,7 @@ def run(
     if not names:
         raise InvalidProblem("--collectors is empty; give names with commas between, such as saver-opt,saver")
     K = made.episodes if episodes is None else episodes
-    experiment = Experiment(
+    experiment = experiments.Experiment(
         scenario, scenario.capitalize(), scenario, tuple(dict.fromkeys(names)), K, (runs,) * 3, "", options
     )
     place = out or Path(f"results-{scenario}")
@@ -163,6 +167,8 @@ def plot(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="a folder that reproduce or run wrote")],
 ) -> None:
     """Draw the figures and the report of a folder again, from its tables alone."""
+    from saver import experiments
+
     with show.progress() as progress:
         found = experiments.plot(folder, progress=progress)
     _print(found, False)
@@ -191,8 +197,10 @@ def diagnose(
     `saver.save` wrote: a problem with its history, or a scenario.
     """
     made = asked(scenario, scenario_options(alpha, delta, more))
+    from saver import theory
+
     with show.working("diagnosing"):
-        found = saver.diagnose(
+        found = theory.diagnose(
             made,
             episodes,
             stderr=stderr,
@@ -225,6 +233,14 @@ def design(
     """
     if picture is not None:
         check_picture(picture)
+    from saver.cli.designs import print_designs
+    from saver.experiments.pictures import visit_tables
+    from saver.experiments.tables import TABLES
+    from saver.experiments.work import limit_rows, policies, visit_rows
+    from saver.figures.designs import picture_designs
+    from saver.scenarios import find_scenario
+    from saver.theory.believed import known_twin
+
     made, _ = known_twin(find_scenario(scenario, **scenario_options(alpha, None, more)))
     with show.working("designing"):
         compared = policies(made)
@@ -247,6 +263,8 @@ app.command()(evaluate)
 @app.command("list")
 def list_names(json: Json = False) -> None:
     """List the scenarios, the collectors and the experiments by name."""
+    from saver.cli import listing
+
     if json:
         show.plain(listing.data())
         return
@@ -256,6 +274,8 @@ def list_names(json: Json = False) -> None:
 
 def _print(found: Outcome, json: bool) -> None:
     """What was found."""
+    from saver.experiments.report import CLAIMS, GUARDS, NUMBERS, claim_rows, guard_rows, number_rows
+
     if json:
         claims = [{**vars(claim), "verdict": claim.verdict} for claim in found.claims]
         numbers = {"numbers": found.numbers, "guardrails": found.guardrails}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from saver.errors import InvalidProblem
-from saver.problem import Bounded, SubGaussian
 
 NUMBERS = ("alpha", "allowance", "at_least", "at_most", "baseline_value", "share")
 BOUNDS, NOISE = ("low", "high"), ("scale", "floor", "ceiling")
@@ -36,6 +35,8 @@ def policies_of(given: list[str]) -> Any:
 
 
 def _options(item: str, text: str) -> dict[str, Any]:
+    from saver.problem import Bounded, SubGaussian
+
     numbers: dict[str, float] = {}
     options: dict[str, Any] = {}
     for word in text.split(","):

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-import saver
 from saver.cli import show
 from saver.cli.guarding import guardrails_of, policies_of
 from saver.cli.options import Json
-from saver.data import Episodes, Evaluation, Fitted, OffPolicy
 from saver.errors import InvalidData, InvalidProblem, SaverError
-from saver.estimate import Estimate
-from saver.problem import Problem, Scenario
-from saver.scenarios import SCENARIOS, find_scenario
+
+if TYPE_CHECKING:
+    from saver.data import Episodes, Evaluation, Fitted, OffPolicy
+    from saver.estimate import Estimate
+    from saver.problem import Problem, Scenario
 
 Log = Annotated[Path, typer.Argument(metavar="LOG", help="a CSV or Parquet file, one row for each step")]
 Stated = Annotated[Path, typer.Argument(metavar="PROBLEM", help="a file that `saver fit` wrote")]
@@ -73,6 +73,8 @@ def fit(
     columns = columns_of(column)
     guarded = guardrails_of(guardrail)
     policies = policies_of(target)
+    from saver.problem.files import save
+
     _check_out(out, [log, *(policies.values() if isinstance(policies, dict) else [policies])])
     with show.working("reading"):
         found = read(log, columns, list(guarded))
@@ -82,7 +84,7 @@ def fit(
         )  # fmt: skip
         stated = fitted.problem(policies, guarded, delta=delta)
         known = {name: fitted.off_policy(policy) for name, policy in stated.targets.items()}
-    saver.save(stated, out)
+    save(stated, out)
     _say_fitted(fitted, stated, known, out, json)
 
 
@@ -98,10 +100,13 @@ def evaluate(
 
     For example: `saver evaluate problem.json log.parquet --column propensity=p`
     """
+    from saver import data
+    from saver.problem import Problem
+
     stated = load(problem, Problem)
     names = [] if unguarded else [rail.name for rail in stated.rails]
     with show.working("reading"):
-        found = saver.data.evaluate(stated, read(log, columns_of(column), names), level=level)
+        found = data.evaluate(stated, read(log, columns_of(column), names), level=level)
     if json:
         show.plain({name: _evaluated(one) for name, one in found.items()})
         return
@@ -120,6 +125,8 @@ def _check_out(out: Path, inputs: list[Any]) -> None:
     for path in inputs:
         if Path(path).exists() and out.samefile(path):
             raise InvalidData(f"--out is {out}, which is read; give another file")
+    from saver.problem import Problem
+
     try:
         load(out, Problem)
     except SaverError:
@@ -128,6 +135,9 @@ def _check_out(out: Path, inputs: list[Any]) -> None:
 
 def asked(name: str, options: dict[str, Any]) -> Scenario | Problem:
     """A scenario by name, or what a file holds."""
+    from saver.problem import Problem, Scenario
+    from saver.scenarios import SCENARIOS, find_scenario
+
     if name in SCENARIOS or not (Path(name).is_file() or name.endswith(".json")):
         return find_scenario(name, **options)
     if options:
@@ -138,7 +148,9 @@ def asked(name: str, options: dict[str, Any]) -> Scenario | Problem:
 
 def load(path: Path, kinds: Any) -> Any:
     """What a file holds, if it is of these kinds."""
-    found = saver.load(path)
+    from saver.problem import files
+
+    found = files.load(path)
     if not isinstance(found, kinds):
         raise InvalidData(f"{path} holds a {type(found).__name__}; it must hold a problem")
     return found
@@ -165,9 +177,11 @@ def read(log: Path, columns: dict[str, str], guardrails: list[str]) -> Episodes:
             raise InvalidProblem(
                 f"--column {what}=... is neither a part of a step nor guarded; known: {known}"
             )
+    from saver import data
+
     named = {name: columns.get(name, name) for name in guardrails}
     roles: Any = {role: name for role, name in columns.items() if role in ROLES}
-    return saver.data.read_log(log, guardrails=named, **roles)
+    return data.read_log(log, guardrails=named, **roles)
 
 
 def _say_fitted(fitted: Fitted, stated: Problem, known: dict[str, OffPolicy], out: Path, json: bool) -> None:

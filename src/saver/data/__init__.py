@@ -1,7 +1,8 @@
 """From elsewhere and back: logs become problems, environments models, and episodes are written out."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
+from saver._late import late
 from saver.data.campaigns import from_campaign
 from saver.data.episodes import Episodes
 from saver.data.fitted import Fitted
@@ -14,7 +15,12 @@ from saver.data.reading import read_log
 from saver.data.scales import Scale
 from saver.data.vector import play_many
 
-LATE = ("ScenarioEnv", "register")  # they need Gymnasium, which is imported when they are asked for
+if TYPE_CHECKING:
+    from saver.data.envs import ScenarioEnv, register
+else:  # they need Gymnasium
+    __getattr__, __dir__ = late(
+        __name__, {"ScenarioEnv": "saver.data.envs:ScenarioEnv", "register": "saver.data.envs:register"}
+    )
 
 __all__ = [
     "CutOff",
@@ -37,11 +43,3 @@ __all__ = [
     "unknown_from_gymnasium",
     "world_from_gymnasium",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name in LATE:
-        from saver.data import envs
-
-        return getattr(envs, name)
-    raise AttributeError(f"module 'saver.data' has no attribute {name!r}")

@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from saver.errors import InvalidProblem
-from saver.experiments import auditing
-from saver.experiments.auditing import AUDITS, Group
 from saver.experiments.catalogue import LEVELS, Experiment
 from saver.experiments.claims import Claim
 from saver.experiments.folder import Folder
@@ -19,6 +17,9 @@ from saver.experiments.results import Results
 from saver.experiments.runner import Progress, compute, unseen
 from saver.experiments.steps import plan_reproduce, plan_run
 from saver.problem import checks
+
+if TYPE_CHECKING:
+    from saver.experiments.auditing import Group
 
 Out = str | os.PathLike[str]
 
@@ -109,7 +110,9 @@ def audit(
 
     `level` is quick or full; the other arguments are as in `reproduce`.
     """
-    _check(seed, jobs, level, tuple(AUDITS))
+    from saver.experiments import auditing
+
+    _check(seed, jobs, level, tuple(auditing.AUDITS))
     plan = auditing.plan_audit(level, seed, jobs)
     folder = compute(Path(out), plan, force=force, progress=progress)
     groups = auditing.judged(folder.read("audit"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 
@@ -77,18 +76,32 @@ def _one_outcome_on_paths() -> Scenario:
     return one_outcome(with_constraints(made, Bernoulli(mean), episodes=500))
 
 
-_NORMAL = Gaussian([[0.5, 0.9, 0.0, 1.0]], [[0.01, 0.04, 4.0, 1.0]])
+def _coins() -> Scenario:
+    return declaring(_bandit(Bernoulli([[0.5, 0.7, 0.4, 0.6]])), SubGaussian(0.5))
+
+
+def _heavy_tails() -> Scenario:
+    return _bandit(powers([[1.0, 0.3, 0.1, 0.05]], -2.0, 3.0))
+
+
+def _normal_undeclared() -> Scenario:
+    law = Gaussian([[0.5, 0.9, 0.0, 1.0]], [[0.01, 0.04, 4.0, 1.0]])
+    return declaring(_bandit(law, LATE), None)
+
+
+def _heavy_tails_undeclared() -> Scenario:
+    return declaring(_bandit(powers([[1.0, 0.5, 0.3, 0.5]], 0.0, 1.0), LATE), None)
+
+
 REWARDS: dict[str, Callable[[], Scenario]] = {
-    "rewards, coins": lambda: declaring(_bandit(Bernoulli([[0.5, 0.7, 0.4, 0.6]])), SubGaussian(0.5)),
-    "rewards, rare coins": partial(_bandit, Bernoulli([[0.02, 0.02, 0.01, 0.03]])),
+    "rewards, coins": _coins,
+    "rewards, rare coins": lambda: _bandit(Bernoulli([[0.02, 0.02, 0.01, 0.03]])),
     "rewards, coins on paths": _coins_on_paths,
     "rewards, rarely 1": _rarely_1,
-    "rewards, heavy tails": partial(_bandit, powers([[1.0, 0.3, 0.1, 0.05]], -2.0, 3.0)),
+    "rewards, heavy tails": _heavy_tails,
     "rewards, heavy outcome": _one_outcome_heavy,
     "rewards, one outcome on a tree": _one_outcome_on_a_tree,
     "rewards, one outcome on paths": _one_outcome_on_paths,
-    "rewards, normal, undeclared": lambda: declaring(_bandit(_NORMAL, LATE), None),
-    "rewards, heavy tails, undeclared": lambda: declaring(
-        _bandit(powers([[1.0, 0.5, 0.3, 0.5]], 0.0, 1.0), LATE), None
-    ),
+    "rewards, normal, undeclared": _normal_undeclared,
+    "rewards, heavy tails, undeclared": _heavy_tails_undeclared,
 }
