@@ -1,29 +1,38 @@
 """Ctrl-C: where it ends the command at once, and where it waits.
 
 While the command `saver` is still being imported it ends it without a traceback: this file is imported before
-everything else. Other programs that import the package are left alone.
+everything else. What a command imports later is waited for, but not for long. Other programs that import the
+package are left alone.
 """
 
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # `signal` makes enums of numbers, which takes ten times as long
 import os
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
-
-AGAIN = 0.02  # seconds
-SIGINT = int(signal.SIGINT)
 
 
 def is_command(argv: list[str], asked: list[str]) -> bool:
     """Whether this process is the command: `saver ...`, or `python -m saver ...` as it was asked for."""
     module = "-m" in asked and asked[asked.index("-m") + 1 :][:1] == ["saver"]
-    return module or Path("".join(argv[:1])).stem == "saver"
+    return module or os.path.splitext(os.path.basename("".join(argv[:1])))[0] == "saver"
+
+
+SIGINT = int(_signal.SIGINT)
+_held = is_command(sys.argv, sys.orig_argv) and _signal.getsignal(SIGINT) is _signal.default_int_handler
+if _held:
+    _signal.signal(SIGINT, _signal.SIG_DFL)
+
+# ruff: noqa: E402  (from here on Ctrl-C is held)
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+AGAIN, PATIENCE = 0.02, 0.8  # seconds
+CURSOR = "\x1b[?25h"  # shows it again: who draws progress hides it
 
 
 def release() -> None:
@@ -33,14 +42,35 @@ def release() -> None:
 
 
 def _interrupt(number: int, frame: Any) -> None:
-    """As usual, but not while compiled code is loaded: an exception in a callback from C is lost there."""
-    _presses.append(number)
-    if _is_loading(frame):
+    """As usual, but not where an exception may be lost: in an import, or in what loads compiled code.
+
+    Their end is waited for; an import that takes longer ends the command at once.
+    """
+    _presses.append(time.monotonic())
+    importing = _is_importing(frame)
+    if importing and _presses[-1] > _presses[0] + PATIENCE:
+        _end(number)
+    if importing or _is_loading(frame):
         again = threading.Timer(AGAIN, os.kill, (os.getpid(), number))
         again.daemon = True
         again.start()
         return
     signal.default_int_handler(number, frame)
+
+
+def _end(number: int) -> None:
+    if sys.stderr.isatty():
+        print(CURSOR, end="", file=sys.stderr, flush=True)
+    signal.signal(number, signal.SIG_DFL)
+    signal.raise_signal(number)
+
+
+def _is_importing(frame: Any) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib."):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _is_loading(frame: Any) -> bool:
@@ -58,7 +88,7 @@ def pressed() -> bool:
 
 def noted() -> bool:
     """Whether a block of `postponed` is asked to end: what can be given up there is given up."""
-    return _noted > 0 and threading.get_ident() == threading.main_thread().ident
+    return bool(_notes) and threading.get_ident() == threading.main_thread().ident
 
 
 @contextmanager
@@ -67,7 +97,6 @@ def postponed(stop: Callable[[], None]) -> Iterator[None]:
 
     A KeyboardInterrupt anywhere in the middle may leave locks taken and threads running in compiled code.
     """
-    global _noted
     usual, waits = signal.default_int_handler, False
     main = threading.get_ident() == threading.main_thread().ident
     if not main or _signal.getsignal(SIGINT) is not usual:
@@ -75,9 +104,9 @@ def postponed(stop: Callable[[], None]) -> Iterator[None]:
         return
 
     def note(number: int, frame: Any) -> None:
-        global _noted
         nonlocal waits
-        waits, _noted = True, _noted + 1
+        waits = True
+        _notes.append(number)
         _signal.signal(SIGINT, usual)
         stop()
 
@@ -86,13 +115,10 @@ def postponed(stop: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         _signal.signal(SIGINT, usual)
-        _noted -= waits
     if waits:
+        _notes.clear()
         raise KeyboardInterrupt
 
 
-_presses: list[int] = []
-_noted = 0
-_held = is_command(sys.argv, sys.orig_argv) and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-if _held:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+_presses: list[float] = []  # when
+_notes: list[int] = []  # presses that blocks of `postponed` have still to raise

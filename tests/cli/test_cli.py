@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import importlib
 import json
 import os
 import pty
@@ -17,8 +18,9 @@ from pathlib import Path
 import pytest
 
 import saver
+from saver import _interrupt
 from saver._interrupt import is_command, postponed
-from saver.cli import show
+from saver.cli import main, show
 
 pytestmark = pytest.mark.slow
 
@@ -218,6 +220,54 @@ def test_ctrl_c_during_the_import_says_nothing(tmp_path, kind):
     assert process.returncode == -signal.SIGINT
 
 
+def test_ctrl_c_waits_for_the_end_of_a_short_import(tmp_path, monkeypatch):
+    (tmp_path / "short_room.py").write_text(
+        "import signal, time\n"
+        "try:\n"
+        "    signal.raise_signal(signal.SIGINT)\n"
+        "    time.sleep(0.1)\n"
+        "    whole = True\n"
+        "except BaseException:\n"
+        "    whole = False  # there are packages that go on\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(_interrupt, "_presses", [])
+    held = signal.signal(signal.SIGINT, _interrupt._interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):  # noqa: PT012
+            importlib.import_module("short_room")
+            time.sleep(5)
+    finally:
+        signal.signal(signal.SIGINT, held)
+    assert sys.modules["short_room"].whole
+
+
+def test_ctrl_c_while_an_error_is_said_leaves_no_traceback(monkeypatch, capsys):
+    def run(arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys.modules["saver.cli.main"], "_run", run)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err.startswith("saver: stopped; nothing is half-written")
+
+
+def test_help_and_what_is_misspelt_load_nothing_that_computes():
+    words = [["--version"], ["--help"], ["run", "--help"], ["campaign", "show", "--help"], ["bandti"]]
+    words += [
+        ["run", "bandit", "--sed", "1"],
+        ["audit", "--quick", "--full"],
+        ["run", "tree", "--set", "depth"],
+    ]
+    code = f"import sys; from saver.cli.main import _run; codes = [_run(words) for words in {words}]; "
+    code += (
+        "print(codes, {'numpy', 'numba', 'scipy', 'matplotlib', 'sqlite3', 'saver.errors'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[0, 0, 0, 0, 2, 2, 2, 2] {'saver.errors'}"
+
+
 def test_other_programs_keep_their_ctrl_c():
     code = "import signal, saver; assert signal.getsignal(signal.SIGINT) is signal.default_int_handler"
     done = subprocess.run([sys.executable, "-c", code], check=False, preexec_fn=heed_ctrl_c)
@@ -354,8 +404,6 @@ def test_an_interrupt_is_raised_when_the_work_has_ended():
 
 
 def test_an_interrupt_waits_while_compiled_code_is_loaded():
-    from saver import _interrupt
-
     held = signal.signal(signal.SIGINT, _interrupt._interrupt)
     scope = {"__name__": "llvmlite.binding.somewhere", "signal": signal, "time": time, "seen": []}
     exec(

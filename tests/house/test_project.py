@@ -20,11 +20,13 @@ FLOW = [
     "estimate",
     "figures",
     "collect",
+    "simulator",
     "engine",
     "scenarios",
     "theory",
     "experiments",
     "data",
+    "journal",
     "cli",
 ]
 

@@ -22,7 +22,11 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show a sign shows another
-    sys.exit(_run(sys.argv[1:]))
+    try:
+        code = _run(sys.argv[1:])
+    except KeyboardInterrupt:  # while it was said how the command ended
+        code = _stopped()
+    sys.exit(code)
 
 
 def _run(arguments: list[str]) -> int:  # noqa: PLR0911  (one for each kind of end)
