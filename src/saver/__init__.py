@@ -23,7 +23,8 @@ if TYPE_CHECKING:  # what is said here for type checkers, and below for Python, 
         Statistics,
         Trial,
     )
-    from saver.engine import Runs, simulate
+    from saver.engine.runs import Runs
+    from saver.engine.simulate import simulate
     from saver.journal import DurableCampaign
     from saver.journal import open_campaign as open  # noqa: A004
     from saver.problem import (
@@ -70,7 +71,7 @@ else:
             "Player": "saver.simulator:Player",
             "Precise": "saver.collect:Precise",
             "Problem": "saver.problem:Problem",
-            "Runs": "saver.engine:Runs",
+            "Runs": "saver.engine.runs:Runs",
             "SCENARIOS": "saver.scenarios:SCENARIOS",
             "Scenario": "saver.problem:Scenario",
             "Statistics": "saver.collect:Statistics",
@@ -94,7 +95,7 @@ else:
             "safety": "saver.safety",
             "save": "saver.problem.files:save",
             "scenarios": "saver.scenarios",
-            "simulate": "saver.engine:simulate",
+            "simulate": "saver.engine.simulate:simulate",
             "simulator": "saver.simulator",
             "theory": "saver.theory",
         },

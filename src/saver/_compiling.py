@@ -15,34 +15,17 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from numba.core import event
+from numba.core import event as events
 
-from saver import _interrupt
+from saver._interrupt import noted, pressed
 
+event: Any = events
 SILENT = 2.0  # seconds of compiling, in all, before it is said
 TICK = 0.1  # seconds
 WIDTH, BLOCK = 24, 6  # of the bar, and of what moves in it
 STACK = 64 * 2**20  # bytes: the compiler nests deeply, and some systems give threads little
 LAST = 1.0  # seconds that the end of a process waits for a function that nobody wants any more
 SAID = "saver: compiling for this processor, once for this version; `saver warm` does it beforehand"
-
-
-class _Heard(event.Listener):  # type: ignore[misc]
-    """Counts the functions that were compiled, and stops a thread that is not waited for before the next."""
-
-    functions = 0
-
-    def on_start(self, heard: Any) -> None:
-        if getattr(threading.current_thread(), "unwanted", False):
-            raise KeyboardInterrupt
-
-    def on_end(self, heard: Any) -> None:
-        self.functions += 1
-
-
-_heard = _Heard()
-_spent, _said = 0.0, False
-_threads: list[_Work] = []  # that may still be at work
 
 
 class _Work(threading.Thread):
@@ -55,80 +38,90 @@ class _Work(threading.Thread):
         self.error: BaseException | None = None
 
     def run(self) -> None:
+        """The call."""
         try:
             self.found = self.call()
         except BaseException as error:
             self.error = error
 
 
-def watched(call: Callable[[], Any]) -> Any:
-    """The result of a call that compiles."""
-    global _spent
-    if isinstance(threading.current_thread(), _Work):
-        return call()
-    work, began = _started(call), time.monotonic()
-    try:
-        while work.is_alive():
-            work.join(TICK)
-            _show(_spent + time.monotonic() - began)
-            if _interrupt.noted():
-                raise KeyboardInterrupt
-    except BaseException:
-        work.unwanted = True
-        raise
-    finally:
-        _clear()
-        _spent += time.monotonic() - began
-    _threads.remove(work)
-    if work.error is not None:
-        raise work.error
-    return work.found
+class Watch(event.Listener):  # type: ignore[misc]
+    """What is said of all compiling in this process."""
+
+    def __init__(self) -> None:
+        self.functions, self.seconds, self.said = 0, 0.0, False
+        self.works: list[_Work] = []  # that may not have ended
+
+    def on_start(self, heard: Any) -> None:
+        """Before a function is compiled: a thread that nobody waits for ends here."""
+        if getattr(threading.current_thread(), "unwanted", False):
+            raise KeyboardInterrupt
+
+    def on_end(self, heard: Any) -> None:
+        """A function was compiled."""
+        self.functions += 1
+
+    def see(self, call: Callable[[], Any]) -> Any:
+        """The result of a call that compiles."""
+        if isinstance(threading.current_thread(), _Work):
+            return call()
+        work, began, before = self._start(call), time.monotonic(), self.seconds
+        try:
+            while work.is_alive():
+                work.join(TICK)
+                self.seconds = before + time.monotonic() - began
+                self._show()
+                if noted():
+                    raise KeyboardInterrupt
+        except BaseException:
+            work.unwanted = True
+            raise
+        finally:
+            if self._draws():
+                print("\r\033[K", end="", file=sys.stderr, flush=True)
+        self.works.remove(work)
+        if work.error is not None:
+            raise work.error
+        return work.found
+
+    def _start(self, call: Callable[[], Any]) -> _Work:
+        work, usual = _Work(call), threading.stack_size(STACK)
+        try:
+            work.start()
+        finally:
+            threading.stack_size(usual)
+        self.works.append(work)
+        return work
+
+    def _draws(self) -> bool:
+        return self.said and sys.stderr is not None and sys.stderr.isatty()
+
+    def _show(self) -> None:
+        """Say that it compiles, once, and move the bar where there is a terminal."""
+        if not self.said and self.seconds >= SILENT and sys.stderr is not None:
+            self.said = True
+            print(SAID, file=sys.stderr, flush=True)
+        if self._draws():
+            free = WIDTH - BLOCK
+            place = abs(int(self.seconds / TICK) % (2 * free) - free)
+            bar = " " * place + "#" * BLOCK + " " * (free - place)
+            told = f"{self.functions} functions, {self.seconds:.0f} s"
+            print(f"\rsaver: [{bar}] {told}", end="", file=sys.stderr, flush=True)
+
+    def leave(self) -> None:
+        """At the end of the process: machine code must not be made while its compiler is taken down."""
+        ended = getattr(sys, "last_type", None) is KeyboardInterrupt or pressed()
+        for work in self.works:
+            work.unwanted = True
+            work.join(LAST if ended else None)
+        if any(work.is_alive() for work in self.works):
+            for stream in (sys.stdout, sys.stderr):
+                if stream is not None:
+                    stream.flush()
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGINT)
 
 
-def _started(call: Callable[[], Any]) -> _Work:
-    if not _threads and not _heard.functions:
-        event.register("numba:compile", _heard)
-        atexit.register(_leave)
-    work = _Work(call)
-    before = threading.stack_size(STACK)
-    try:
-        work.start()
-    finally:
-        threading.stack_size(before)
-    _threads.append(work)
-    return work
-
-
-def _show(seconds: float) -> None:
-    """Say that it compiles, once, and move the bar where there is a terminal."""
-    global _said
-    if seconds < SILENT or sys.stderr is None:
-        return
-    if not _said:
-        _said = True
-        print(SAID, file=sys.stderr, flush=True)
-    if sys.stderr.isatty():
-        place = abs(int(seconds / TICK) % (2 * (WIDTH - BLOCK)) - (WIDTH - BLOCK))
-        bar = " " * place + "#" * BLOCK + " " * (WIDTH - BLOCK - place)
-        told = f"{_heard.functions} functions, {seconds:.0f} s"
-        print(f"\rsaver: [{bar}] {told}", end="", file=sys.stderr, flush=True)
-
-
-def _clear() -> None:
-    if _said and sys.stderr is not None and sys.stderr.isatty():
-        print("\r\033[K", end="", file=sys.stderr, flush=True)
-
-
-def _leave() -> None:
-    """At the end of the process: machine code must not be made while its compiler is taken down."""
-    for work in _threads:
-        work.unwanted = True
-        if getattr(sys, "last_type", None) is KeyboardInterrupt or _interrupt.pressed():
-            work.join(LAST)
-            if work.is_alive():
-                for stream in (sys.stdout, sys.stderr):
-                    if stream is not None:
-                        stream.flush()
-                signal.signal(signal.SIGINT, signal.SIG_DFL)
-                os.kill(os.getpid(), signal.SIGINT)
-        work.join()
+WATCH = Watch()
+event.register("numba:compile", WATCH)
+atexit.register(WATCH.leave)

@@ -1,8 +1,8 @@
 """What machine code depends on, as a hash: a function, all compiled functions that it calls, and types.
 
-A function is its bytecode, its constants and what it names: numbers, arrays and records by their values, other
-compiled functions likewise, everything else of this package by the file that it stands in. Comments, docstrings,
-lines and paths do not matter, nor does any function that is not called.
+A function is its bytecode, its constants and what it names: numbers, arrays and records by their values,
+other compiled functions likewise, everything else of this package by the file that it stands in. Comments,
+docstrings, lines and paths do not matter, nor does any function that is not called.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from typing import Any
 import llvmlite
 import numba
 import numpy as np
-from numba.core import types
+from numba.core import types as kinds
 
+types: Any = kinds
 VERSIONS = sys.implementation.cache_tag, numba.__version__, llvmlite.__version__, np.__version__
 PLAIN = bool, int, float, complex, str, bytes, np.generic, np.dtype, types.Type
 

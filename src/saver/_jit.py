@@ -1,4 +1,4 @@
-"""Compiled functions: kept on disk, compiled before everybody's eyes, and done without where little is to do."""
+"""Compiled functions: kept on disk, made before everybody's eyes, done without where little is to do."""
 
 from __future__ import annotations
 
@@ -10,20 +10,26 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
-from numba.core import types
+from numba.core.dispatcher import OmittedArg
 from numba.core.registry import CPUDispatcher
-from numba.core.typing.typeof import Purpose, typeof
+from numba.core.typing import typeof
 
-from saver._compiling import watched
+from saver._compiling import WATCH
 from saver._kept import Kept
 from saver._plain import boxing, plain
 
 config: Any = numba.config
+typing, types, usual_class = cast(Any, typeof), cast(Any, numba.types), cast(Any, CPUDispatcher)
 F = TypeVar("F", bound=Callable[..., Any])
 PATIENCE = 10_000  # calls of `plainly` before a process compiles also what is small
 
 
-class Compiled(CPUDispatcher):  # type: ignore[misc]
+def kind_of(value: Any) -> Any:
+    """The type of an argument."""
+    return typing.typeof(value, typing.Purpose.argument)
+
+
+class Compiled(usual_class):  # type: ignore[misc, valid-type]
     """A function that is compiled when it is first called with arguments of some types, or loaded."""
 
     content: str | None = None  # of `saver._content`
@@ -40,16 +46,11 @@ class Compiled(CPUDispatcher):  # type: ignore[misc]
             self._absent = True
             return self.boxed
         call = super()._compile_for_args
-        return call(*args, **kws) if self._is_kept(args) else watched(lambda: call(*args, **kws))
+        return call(*args, **kws) if self._is_kept(args) else WATCH.see(lambda: call(*args, **kws))
 
     def _is_kept(self, args: tuple[Any, ...]) -> bool:
         """Whether such a call can be loaded."""
-        kinds = tuple(
-            types.Omitted(a.value)
-            if isinstance(a, numba.core.dispatcher.OmittedArg)
-            else typeof(a, Purpose.argument)
-            for a in args
-        )
+        kinds = tuple([types.Omitted(a.value) if isinstance(a, OmittedArg) else kind_of(a) for a in args])
         path = self._cache.path(kinds, self.targetctx.codegen())
         return path is not None and path.exists()
 

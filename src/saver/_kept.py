@@ -15,15 +15,14 @@ import time
 import warnings
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from numba.core import compiler, serialize, sigutils
 from numba.core.caching import _Cache
-from numba.core.compiler import CompileResult
-from numba.core.serialize import dumps
-from numba.core.sigutils import normalize_signature
 
 from saver._content import VERSIONS, content, described, digest
 
+result, plain, signatures = (cast(Any, part) for part in (compiler.CompileResult, serialize, sigutils))
 HEAD, SIZE = b"saver code 1\n", hashlib.sha256().digest_size
 SUFFIX, PARTIAL = ".code", ".part"
 DAY, UNUSED = 86400.0, 90 * 86400.0  # seconds; what nobody has loaded for so long is removed
@@ -57,7 +56,7 @@ def _lost(cause: str) -> None:
     )
 
 
-class Kept(_Cache):  # type: ignore[misc]
+class Kept(_Cache):
     """The entries of one function, one for each kind of arguments."""
 
     def __init__(self, function: Any) -> None:
@@ -73,8 +72,8 @@ class Kept(_Cache):  # type: ignore[misc]
         place, of = folder(), self.function.py_func
         if place is None:
             return None
-        arguments, result = normalize_signature(signature)
-        kinds = [described(kind) for kind in (*arguments, result)]
+        arguments, declared = signatures.normalize_signature(signature)
+        kinds = [described(kind) for kind in (*arguments, declared)]
         name = digest(VERSIONS, codegen.magic_tuple(), content(self.function), kinds)
         return place / f"{of.__module__.rpartition('.')[2]}.{of.__name__}-{name}{SUFFIX}"
 
@@ -86,7 +85,7 @@ class Kept(_Cache):  # type: ignore[misc]
         if data is None:
             return None
         try:
-            return CompileResult._rebuild(target_context, *pickle.loads(data))
+            return result._rebuild(target_context, *pickle.loads(data))
         except Exception as cause:
             _say(f"the compiled code in {path} cannot be loaded ({cause!r}) and is made anew")
             return None
@@ -97,7 +96,7 @@ class Kept(_Cache):  # type: ignore[misc]
         if path is None or data.lifted or data.library.has_dynamic_globals:
             return
         try:
-            write(path, dumps(data._reduce()))
+            write(path, plain.dumps(data._reduce()))
         except OSError as cause:
             _lost(str(cause))
 

@@ -1,9 +1,9 @@
 """Compiled functions in plain Python, bit by bit what the compiler makes of them.
 
-A function is run as it stands, with the names of its module changed: compiled functions stand for themselves in
-plain Python, and of NumPy and `math` those parts are other ones that round in another way than machine code
-(NumPy adds up eight numbers at a time and has logarithms of its own, Python another gamma function) or that raise where it does not.
-What cannot be had so is written out in the functions: x * x for x**2, `raised` for x**k.
+A function is run as it stands, with the names of its module changed. Compiled functions become themselves in
+plain Python; those parts of NumPy and `math` become others that round in another way than machine code (NumPy
+adds up eight numbers at a time and has logarithms of its own, Python another gamma function) or that raise
+where it does not. What cannot be had so is written out in the functions: x * x for x**2, `raised` for x**k.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import numpy as np
-from numba import _helperlib
+from numba import _helperlib as helpers
 
 _worlds: dict[int, dict[str, Any]] = {}  # of modules
 
@@ -83,7 +83,8 @@ def _sqrt(x: float) -> float:
     return math.sqrt(x) if x >= 0.0 else math.nan
 
 
-_lgamma = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(_helperlib.c_helpers["lgamma"])  # the compiler's
+_helpers: Any = helpers
+_lgamma = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(_helpers.c_helpers["lgamma"])  # the compiler's
 ROUNDED = {"exp": _exp, "log": _log, "log1p": _log1p}
 ARRAYS = SimpleNamespace(**(vars(np) | ROUNDED | {"sum": _sum}))
 NUMBERS = SimpleNamespace(**(vars(math) | ROUNDED | {"sqrt": _sqrt, "lgamma": _lgamma}))

@@ -65,7 +65,7 @@ def alone(method: F) -> F:
 
     @functools.wraps(method)
     def guarded(self: Campaign, *arguments: Any, **options: Any) -> Any:
-        with self._lock:
+        with self._lock, plainly(self._setup.small):
             if self._busy:
                 raise InvalidData(f"{method.__name__} was called from inside a design; it must not be")
             self._fresh()
@@ -76,8 +76,7 @@ def alone(method: F) -> F:
                 )
             self._busy = True
             try:
-                with plainly(self._setup.small):
-                    return method(self, *arguments, **options)
+                return method(self, *arguments, **options)
             finally:
                 self._busy = False
 
@@ -89,10 +88,9 @@ def reading(method: F) -> F:
 
     @functools.wraps(method)
     def guarded(self: Campaign, *arguments: Any, **options: Any) -> Any:
-        with self._lock:
+        with self._lock, plainly(self._setup.small):
             self._fresh()
-            with plainly(self._setup.small):
-                return method(self, *arguments, **options)
+            return method(self, *arguments, **options)
 
     return cast(F, guarded)
 
@@ -135,10 +133,9 @@ class Campaign:
         until: Precise | None = None,
     ) -> None:
         checks.choice("keep", keep, KEEP)
-        checks.kind("problem", problem, Problem)
-        with plainly(is_small(problem)):
-            setup = Setup(problem, collector, episodes, knowledge, losses, order, until)
-            check_stopping(problem, setup.until)
+        setup = Setup(problem, collector, episodes, knowledge, losses, order, until)
+        check_stopping(problem, setup.until)
+        with plainly(setup.small):
             self._begin(setup, State.begin(setup, seed), [] if keep == "episodes" else None)
             if history is None:
                 history = problem.history

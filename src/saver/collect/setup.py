@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from saver._jit import plainly
 from saver._types import Floats
 from saver.collect.belief import believed_variance
 from saver.collect.collectors import Collector, find_collector
@@ -67,13 +68,19 @@ class Setup:
         )
         if until is not None:
             checks.kind("until", until, Precise)
-        self.until = until
-        self._check_asked()
-        plans = Designer if problem.mdp.known else Learner
-        self.designer: Designer | Learner = plans(problem, self.collector, self.episodes)
         if knowledge is not None:
             checks.kind("knowledge", knowledge, Knowledge)
-        self.knowledge = (knowledge or Knowledge()).limited(problem, self.collector.knows)
+        self.until = until
+        self._check_asked()
+        with plainly(self.small):
+            self._prepare(knowledge or Knowledge())
+
+    def _prepare(self, knowledge: Knowledge) -> None:
+        """What is made of all that, once."""
+        problem = self.problem
+        plans = Designer if problem.mdp.known else Learner
+        self.designer: Designer | Learner = plans(problem, self.collector, self.episodes)
+        self.knowledge = knowledge.limited(problem, self.collector.knows)
         self.stage = stage_of(problem.mdp)
         terms = Terms(problem, self.episodes, self.stage, self.losses, self.order)
         self.guards = tuple(self._kept(place, rail) for place, rail in enumerate(problem.rails))

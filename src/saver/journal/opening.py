@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from saver._jit import plainly
 from saver.collect import admit
 from saver.collect.collectors import OWN, Collector, find_collector
 from saver.collect.knowledge import Knowledge
@@ -203,7 +204,8 @@ class Given:
 
     def begin(self) -> tuple[Setup, State]:
         """Before the first record."""
-        return self.setup, State.begin(self.setup, self.seed)
+        with plainly(self.setup.small):
+            return self.setup, State.begin(self.setup, self.seed)
 
 
 def _made(journal: Journal, name: str, given: Given | None) -> Header:
@@ -254,7 +256,8 @@ def stated_of(header: Header, given: Given | None = None) -> Stated:
             stored["order"],
             unpack(stored["until"]),
         )
-        return setup, State.begin(setup, stored["seed"])
+        with plainly(setup.small):
+            return setup, State.begin(setup, stored["seed"])
 
     return Stated(problem, collector, begin)
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from saver._interrupt import postponed
+from saver._jit import plainly
 from saver.collect import admit
 from saver.collect.events import Abandoned, Event
 from saver.errors import InvalidData, SaverError, StoreFailed
@@ -75,7 +76,7 @@ class Written(Folded):
 
     def _group(self, works: list[Callable[[], Any]]) -> list[Outcome]:
         """Several requests in one transaction."""
-        with self._lock:
+        with self._lock, plainly(self._setup.small):
             if self._busy:
                 raise InvalidData("the campaign was called from inside a design; it must not be")
             self._busy = True
