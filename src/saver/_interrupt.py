@@ -115,8 +115,8 @@ def postponed(stop: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         _signal.signal(SIGINT, usual)
-    if waits:
         _notes.clear()
+    if waits:
         raise KeyboardInterrupt
 
 

@@ -48,6 +48,10 @@ class Compiled(usual_class):  # type: ignore[misc, valid-type]
         call = super()._compile_for_args
         return call(*args, **kws) if self._is_kept(args) else WATCH.see(lambda: call(*args, **kws))
 
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """What compiled code calls with such arguments: numbers written in the code have no twin of their own."""
+        return super().get_call_template([types.unliteral(kind) for kind in args], kws)
+
     def _is_kept(self, args: tuple[Any, ...]) -> bool:
         """Whether such a call can be loaded."""
         kinds = tuple([types.Omitted(a.value) if isinstance(a, OmittedArg) else kind_of(a) for a in args])

@@ -194,8 +194,9 @@ class Worker:
         """What is required of a design, and the pace, by each guardrail."""
         s, run, left = self.setting, self.run, self.setting.episodes - number + 1
         if self.guards is None:
-            first = s.scenario.problem.rails[0].required
-            return np.array([first]), np.array([pace(s.rules, run, left)])
+            first, line = s.rules.required, (s.rules.required, s.rules.surplus, s.rules.last[1])
+            wanted = pace(line, s.rules.rule, run.now, run.expected, run.realised, run.box.half, left)
+            return np.array([first]), np.array([wanted if s.rules.paced else first])
         places = range(len(self.guards.state))
         required = [required_of(self.guards, i) for i in places]
         return np.array(required), np.array([pace_of(s.rules, self.guards, run.now, i, left) for i in places])
@@ -213,7 +214,7 @@ class Worker:
             )
         run.now.next_plan = next_plan(number, s.rules.replan)
         if not s.rules.tracked:
-            flush(self.sheets, run)
+            flush(self.sheets.weights, run.visited, run.now)
             explore, _, baseline = s.policies
             with s.lock:
                 self.sheets = lay_sheets(s.setup, s.truth, (explore, policy, baseline))

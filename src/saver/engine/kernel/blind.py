@@ -185,7 +185,7 @@ def begin(run: Any, g: Any) -> None:
 
 
 @loop
-def advance_blind(
+def advance_blind(  # noqa: PLR0912  (as `advance`)
     land: Any, rules: Any, plays: Any, run: Any, outs: Any, acting: Any, world: Any, most: int, g: Any,
     shown: Any,
 ) -> Any:  # fmt: skip
@@ -203,7 +203,7 @@ def advance_blind(
             now.enough = 2
             if now.planned:
                 states = land.nodes.state if now.by_node else land.every
-                rate_all(run.tracker, 0, states, 2, run.needed, run.seen)
+                rate_all(run.tracker, np.int64(0), states, now.enough, run.needed, run.seen)
         until = min(last, out.checkpoints[now.point])
         if now.enough == 1:
             until = min(until, K // 2)

@@ -33,19 +33,28 @@ def budget_of(rules: Any, exact: int, designed: int, earned: float) -> Any:
 
 
 @jit
-def pace(rules: Any, run: Any, remaining: int) -> Any:
-    """`Certified.pace`, or what is required of a design that is not told more."""
+def pace(
+    line: tuple[float, float, float], rule: Any, now: Any, expected: Any, realised: Any, half: Any, left: int
+) -> Any:
+    """`Certified.pace`: `line` is what is required, a baseline episode earns, and lasts, `half` the box's."""
+    required, surplus, longest = line
+    done = now.done - now.baseline
+    debt = required - now.last_low - now.baseline * surplus
+    rate = required / longest if now.length == 0.0 else now.gained / now.length
+    v, length = now.proxy + left * now.last_proxy, now.length + left * now.last_longest
+    hidden = missing(rate, v, length, rule)
+    for p in range(len(expected)):
+        hidden += abs(realised[p] - expected[p]) * half[p]
+    return required + (hidden + debt) / (done + left)
+
+
+@inlined
+def paced(rules: Any, run: Any) -> Any:
+    """`pace`, or what is required of a design that is not told more."""
     if not rules.paced:
         return rules.required
-    now = run.now
-    done = now.done - now.baseline
-    debt = rules.required - now.last_low - now.baseline * rules.surplus
-    rate = rules.required / rules.last[1] if now.length == 0.0 else now.gained / now.length
-    v, length = now.proxy + remaining * now.last_proxy, now.length + remaining * now.last_longest
-    hidden = missing(rate, v, length, rules.rule)
-    for p in range(len(run.expected)):
-        hidden += abs(run.realised[p] - run.expected[p]) * run.box.half[p]
-    return rules.required + (hidden + debt) / (done + remaining)
+    line, left = (rules.required, rules.surplus, rules.last[1]), rules.episodes - run.now.done
+    return pace(line, rules.rule, run.now, run.expected, run.realised, run.box.half, left)
 
 
 @inlined
@@ -87,12 +96,12 @@ def lowest(
 
 
 @inlined
-def likely_mean(rules: Any, seen: Any, p: int) -> Any:
-    """`Statistics.constraint_mean` of a pair."""
-    if rules.known_constraint.size:
-        A = rules.known_constraint.shape[1]
-        return rules.known_constraint[p // A, p % A]
-    return seen[p, CONSTRAINT] if seen[p, COUNT] > 0.0 else rules.floor
+def likely_mean(known: Any, floor: float, seen: Any, p: int) -> Any:
+    """`Statistics.constraint_mean` of a pair; `known` are the true ones, if they are."""
+    if known.size:
+        A = known.shape[1]
+        return known[p // A, p % A]
+    return seen[p, CONSTRAINT] if seen[p, COUNT] > 0.0 else floor
 
 
 @inlined
@@ -100,7 +109,7 @@ def instead(scene: Any, rules: Any, sheets: Any, run: Any, budget: float) -> Any
     """`fall_back`: the steps of the earner, 0 for the baseline; its worth, and what `lowest` says of it."""
     A = scene.uniform.shape[1]
     for p in range(len(run.seen)):
-        run.likely[p // A, p % A] = likely_mean(rules, run.seen, p)
+        run.likely[p // A, p % A] = likely_mean(rules.known_constraint, rules.floor, run.seen, p)
     surely, likely = richest(scene.nodes, run.box.lower_table, run.likely, run.earner)
     if (surely + likely) / 2 < rules.declared:
         return 0, 0.0, 0.0, 0.0, 0.0
@@ -184,7 +193,7 @@ def renew(rules: Any, run: Any, p: int) -> None:
 @inner
 def add_up(rules: Any, sheets: Any, run: Any) -> None:
     """The whole sum of visits times lower bounds, anew."""
-    flush(sheets, run)
+    flush(sheets.weights, run.visited, run.now)
     total = 0.0
     for p in range(len(run.terms)):
         run.terms[p] = run.visited[p] * bound_of(rules, run, p)
@@ -194,12 +203,12 @@ def add_up(rules: Any, sheets: Any, run: Any) -> None:
 
 
 @jit
-def flush(sheets: Any, run: Any) -> None:
+def flush(weights: Any, visited: Any, now: Any) -> None:
     """Count the expected visits of the drawn policies that were only numbered so far."""
-    A = sheets.weights.shape[2]
-    for p in range(len(run.visited)):
+    A = weights.shape[2]
+    for p in range(len(visited)):
         s, a = p // A, p % A
-        run.visited[p] += run.now.uncounted_explore * sheets.weights[EXPLORE, s, a]
-        run.visited[p] += run.now.uncounted * sheets.weights[DESIGN, s, a]
-    run.now.uncounted = 0
-    run.now.uncounted_explore = 0
+        visited[p] += now.uncounted_explore * weights[EXPLORE, s, a]
+        visited[p] += now.uncounted * weights[DESIGN, s, a]
+    now.uncounted = 0
+    now.uncounted_explore = 0

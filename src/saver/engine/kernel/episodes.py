@@ -82,10 +82,10 @@ def follow(scene: Any, rules: Any, run: Any) -> None:
     if rules.plan == FIXED and rules.tracked:
         now.planned = 1
         states = scene.nodes.state if rules.design_by_node else scene.every
-        rate_all(run.tracker, rules.first_row, states, 1, run.needed, run.seen)
+        rate_all(run.tracker, rules.first_row, states, now.enough, run.needed, run.seen)
     if rules.explore_tracked and rules.explorations > 0:
         states = scene.nodes.state if rules.explore_by_node else scene.every
-        rate_all(run.tracker, 0, states, 0, run.needed, run.seen)
+        rate_all(run.tracker, np.int64(0), states, np.int64(0), run.needed, run.seen)  # no twin for a literal
 
 
 @inner
@@ -130,7 +130,7 @@ def advance(  # noqa: PLR0912, PLR0915  (every kind of event in one place)
                 now.enough = 2
                 if now.planned:
                     states = scene.nodes.state if now.by_node else scene.every
-                    rate_all(run.tracker, rules.first_row, states, 2, run.needed, run.seen)
+                    rate_all(run.tracker, rules.first_row, states, now.enough, run.needed, run.seen)
             until = min(last, out.checkpoints[now.point])
             if now.enough == 1:
                 until = min(until, K // 2)

@@ -56,7 +56,7 @@ def rescore(tracker: Any, row: int, a: int, first: bool) -> None:
 
 
 @jit
-def rate_all(tracker: Any, begin: int, states: Any, enough: int, needed: Any, seen: Any) -> None:
+def rate_all(tracker: Any, begin: Any, states: Any, enough: Any, needed: Any, seen: Any) -> None:
     """Score all rows from `begin` on anew; `states` gives the state of each."""
     A = tracker.b.shape[1]
     for i in range(len(states)):

@@ -11,7 +11,7 @@ from saver.collect.belief import SMALLEST_VARIANCE, believe, spread_believed
 from saver.collect.planning import one_row, row_of_one
 from saver.design.closed import spread_over
 from saver.engine.kernel import guards as guarded
-from saver.engine.kernel.earning import likely_mean, pace
+from saver.engine.kernel.earning import likely_mean, paced
 from saver.engine.kernel.following import comes_first, pick, rate, rate_all
 from saver.engine.kernel.forms import DAG, TREE, WEIGHT
 from saver.engine.kernel.memory import COUNT, SQUARES
@@ -25,7 +25,7 @@ def plan(scene: Any, rules: Any, run: Any, guards: Any) -> None:
         replan_tree(scene, rules, run)
         if not now.whole:
             return
-    believe_all(rules, run)
+    believe_all(rules.known_variance, rules.extra, rules.caution, run.seen, run.variance, now)
     if rules.plan == TREE:
         for s in range(len(M)):
             M[s] = 0.0
@@ -37,7 +37,10 @@ def plan(scene: Any, rules: Any, run: Any, guards: Any) -> None:
     elif rules.plan == DAG:
         plan_dag(scene, rules, run, b)
     elif guards is None:
-        plan_one(scene, rules, run, b)
+        plan_one(
+            scene.nodes.state[0], scene.nodes.available, scene.pairs, scene.uniform, rules.known_constraint,
+            rules.floor, run.seen, run.variance, rules.required, paced(rules, run), b,
+        )  # fmt: skip
     else:
         plan_one_guarded(scene, rules, run, guards, b)
     now.planned = 1
@@ -46,27 +49,26 @@ def plan(scene: Any, rules: Any, run: Any, guards: Any) -> None:
 
 
 @inner
-def believe_all(rules: Any, run: Any) -> None:
+def believe_all(known: Any, extra: float, caution: float, seen: Any, variance: Any, now: Any) -> None:
     """The believed variance of every pair, none below a millionth of the largest."""
-    S, A = run.variance.shape
-    if rules.known_variance.size:
+    S, A = variance.shape
+    if known.size:
         for s in range(S):
             for a in range(A):
-                run.variance[s, a] = rules.known_variance[s, a]
+                variance[s, a] = known[s, a]
     else:
-        seen = run.seen.reshape(S, A, run.seen.shape[1])
-        counts, squares = seen[:, :, COUNT], seen[:, :, SQUARES]
-        believe(counts, squares, rules.extra, rules.caution, run.variance)
+        table = seen.reshape(S, A, seen.shape[1])
+        believe(table[:, :, COUNT], table[:, :, SQUARES], extra, caution, variance)
     top, bottom = 0.0, np.inf
     for s in range(S):
         for a in range(A):
-            top, bottom = max(top, run.variance[s, a]), min(bottom, run.variance[s, a])
-    run.now.top = max(run.now.top, top)
-    if bottom < SMALLEST_VARIANCE * run.now.top or rules.caution > 0.0:
-        run.now.whole = 1
+            top, bottom = max(top, variance[s, a]), min(bottom, variance[s, a])
+    now.top = max(now.top, top)
+    if bottom < SMALLEST_VARIANCE * now.top or caution > 0.0:
+        now.whole = 1
     for s in range(S):
         for a in range(A):
-            run.variance[s, a] = max(run.variance[s, a], SMALLEST_VARIANCE * top)
+            variance[s, a] = max(variance[s, a], SMALLEST_VARIANCE * top)
 
 
 @inlined
@@ -118,20 +120,23 @@ def plan_dag(scene: Any, rules: Any, run: Any, b: Any) -> None:
 
 
 @inner
-def plan_one(scene: Any, rules: Any, run: Any, b: Any) -> None:
+def plan_one(
+    only: int, available: Any, pairs: Any, uniform: Any, known: Any, floor: float, seen: Any, variance: Any,
+    required: float, wanted: float, b: Any,
+) -> None:  # fmt: skip
     """The exact design of the only decision."""
-    only, A = scene.nodes.state[0], run.variance.shape[1]
+    A = variance.shape[1]
     mean = np.empty((1, A))
     for a in range(A):
-        mean[0, a] = likely_mean(rules, run.seen, only * A + a)
-    paced = pace(rules, run, rules.episodes - run.now.done)
-    w, allowed = costs_of(scene, run), scene.nodes.available[only]
-    write_one(scene, b, row_of_one(w, mean, allowed, np.array([rules.required]), np.array([paced])))
+        mean[0, a] = likely_mean(known, floor, seen, only * A + a)
+    w = costs_of(pairs, variance, only)
+    row = row_of_one(w, mean, available[only], np.array([required]), np.array([wanted]))
+    write_one(only, uniform, b, row)
 
 
 @inner
 def plan_one_guarded(scene: Any, rules: Any, run: Any, g: Any, b: Any) -> None:
-    """The same under several guardrails."""
+    """The exact design of the only decision under several guardrails."""
     only, A, m = scene.nodes.state[0], run.variance.shape[1], len(g.state)
     means, required, paced = np.empty((m, A)), np.empty(m), np.empty(m)
     for i in range(m):
@@ -139,22 +144,23 @@ def plan_one_guarded(scene: Any, rules: Any, run: Any, g: Any, b: Any) -> None:
             means[i, a] = guarded.likely_mean(g, run.seen, i, only * A + a)
         required[i] = guarded.required_of(g, i)
         paced[i] = guarded.pace_of(rules, g, run.now, i, rules.episodes - run.now.done)
-    write_one(scene, b, one_row(costs_of(scene, run), means, scene.nodes.available[only], required, paced))
+    w, allowed = costs_of(scene.pairs, run.variance, only), scene.nodes.available[only]
+    write_one(only, scene.uniform, b, one_row(w, means, allowed, required, paced))
 
 
 @inner
-def costs_of(scene: Any, run: Any) -> Any:
+def costs_of(pairs: Any, variance: Any, only: int) -> Any:
     """What the only decision minimises over its shares, c^2 variance."""
-    only, w = scene.nodes.state[0], np.empty(run.variance.shape[1])
+    w = np.empty(variance.shape[1])
     for a in range(len(w)):
         p = only * len(w) + a
-        w[a] = scene.pairs[p, WEIGHT] * scene.pairs[p, WEIGHT] * run.variance[only, a]
+        w[a] = pairs[p, WEIGHT] * pairs[p, WEIGHT] * variance[only, a]
     return w
 
 
 @inner
-def write_one(scene: Any, b: Any, row: Any) -> None:
+def write_one(only: int, uniform: Any, b: Any, row: Any) -> None:
     """Write the design of the only decision; elsewhere play is uniform."""
     for s in range(b.shape[0]):
         for a in range(b.shape[1]):
-            b[s, a] = row[a] if s == scene.nodes.state[0] else scene.uniform[s, a]
+            b[s, a] = row[a] if s == only else uniform[s, a]
