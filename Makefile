@@ -36,12 +36,11 @@ reproduce: $(READY)
 test: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
-	$(BIN)/python tests/warm.py
+	$(BIN)/saver warm & warm=$$!; $(BIN)/mypy; typed=$$?; wait $$warm && exit $$typed
 	$(BIN)/pytest -n 2 --dist worksteal
 
 test-full: $(READY)
-	$(BIN)/python tests/warm.py
+	$(BIN)/saver warm
 	$(BIN)/pytest -n 2 --dist worksteal --full
 
 docs: $(READY)

@@ -49,7 +49,7 @@ class Watch(event.Listener):  # type: ignore[misc]
     """What is said of all compiling in this process."""
 
     def __init__(self) -> None:
-        self.functions, self.seconds, self.said = 0, 0.0, False
+        self.functions, self.seconds, self.said, self.silent = 0, 0.0, False, False
         self.works: list[_Work] = []  # that may not have ended
 
     def on_start(self, heard: Any) -> None:
@@ -60,6 +60,10 @@ class Watch(event.Listener):  # type: ignore[misc]
     def on_end(self, heard: Any) -> None:
         """A function was compiled."""
         self.functions += 1
+
+    def hush(self) -> None:
+        """Say nothing: somebody else does."""
+        self.silent = True
 
     def see(self, call: Callable[[], Any]) -> Any:
         """The result of a call that compiles."""
@@ -94,11 +98,13 @@ class Watch(event.Listener):  # type: ignore[misc]
         return work
 
     def _draws(self) -> bool:
-        return self.said and sys.stderr is not None and sys.stderr.isatty()
+        """Whether there is a terminal, and nobody else draws on it."""
+        stream = sys.__stderr__
+        return self.said and stream is not None and sys.stderr is stream and stream.isatty()
 
     def _show(self) -> None:
         """Say that it compiles, once, and move the bar where there is a terminal."""
-        if not self.said and self.seconds >= SILENT and sys.stderr is not None:
+        if not self.said and not self.silent and self.seconds >= SILENT and sys.stderr is not None:
             self.said = True
             print(SAID, file=sys.stderr, flush=True)
         if self._draws():

@@ -21,7 +21,7 @@ from saver._plain import boxing, plain
 config: Any = numba.config
 typing, types, usual_class = cast(Any, typeof), cast(Any, numba.types), cast(Any, CPUDispatcher)
 F = TypeVar("F", bound=Callable[..., Any])
-PATIENCE = 10_000  # calls of `plainly` before a process compiles also what is small
+PATIENCE = 50_000  # calls of `plainly` before a process compiles also what is small: 25,000 episodes
 
 
 def kind_of(value: Any) -> Any:
@@ -49,7 +49,7 @@ class Compiled(usual_class):  # type: ignore[misc, valid-type]
         return call(*args, **kws) if self._is_kept(args) else WATCH.see(lambda: call(*args, **kws))
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
-        """What compiled code calls with such arguments: numbers written in the code have no twin of their own."""
+        """What compiled code calls with such arguments: a number in the code has no twin of its own."""
         return super().get_call_template([types.unliteral(kind) for kind in args], kws)
 
     def _is_kept(self, args: tuple[Any, ...]) -> bool:
@@ -73,7 +73,11 @@ class _Here(threading.local):
     plain = False
 
 
-_here, _calls = _Here(), 0
+class _Count:
+    calls = 0  # of `plainly`, in all threads
+
+
+_here = _Here()
 
 
 @contextmanager
@@ -82,16 +86,20 @@ def plainly(small: bool) -> Iterator[None]:
 
     A process that does this often compiles in the end.
     """
-    global _calls
-    if not small or _here.plain or _calls >= PATIENCE:
+    if not small or _here.plain or _Count.calls >= PATIENCE:
         yield
         return
-    _calls, _here.plain = _calls + 1, True
+    _Count.calls, _here.plain = _Count.calls + 1, True
     try:
         with np.errstate(all="ignore"):  # as in compiled code
             yield
     finally:
         _here.plain = False
+
+
+def hurry() -> None:
+    """From here on compile also what is small."""
+    _Count.calls = PATIENCE
 
 
 def jit(function: F) -> F:

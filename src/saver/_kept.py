@@ -56,6 +56,14 @@ def _lost(cause: str) -> None:
     )
 
 
+@cache
+def _foreign(place: Path) -> None:
+    _say(
+        f"compiled code in {place} can have been written by others and is not loaded: remove what is not "
+        "yours"
+    )
+
+
 class Kept(_Cache):
     """The entries of one function, one for each kind of arguments."""
 
@@ -114,7 +122,7 @@ def read(path: Path) -> bytes | None:
     except OSError:
         return None
     if hasattr(os, "geteuid") and (status.st_uid not in (os.geteuid(), 0) or status.st_mode & OTHERS):
-        _say(f"the compiled code in {path} can have been written by others and is not loaded: remove it")
+        _foreign(path.parent)
         return None
     data = held[len(HEAD) + SIZE :]
     if held[: len(HEAD) + SIZE] != HEAD + hashlib.sha256(data).digest():

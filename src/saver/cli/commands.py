@@ -260,6 +260,23 @@ app.command()(fit)
 app.command()(evaluate)
 
 
+@app.command()
+def warm(jobs: Jobs = None, json: Json = False) -> None:
+    """Compile everything now, for this processor, instead of when it is first called.
+
+    For containers and CI. What is there is not compiled again; an interrupted run keeps what it did.
+    """
+    from saver.experiments.warming import warm as compile_all
+
+    with show.progress() as progress:
+        found = compile_all(jobs=jobs, progress=progress)
+    if json:
+        show.plain({**vars(found), "folder": str(found.folder)})
+        return
+    print(f"{found.functions} functions compiled in {found.seconds:.0f} s, kept in {found.folder}")
+    print("another kind of processor compiles again")
+
+
 @app.command("list")
 def list_names(json: Json = False) -> None:
     """List the scenarios, the collectors and the experiments by name."""

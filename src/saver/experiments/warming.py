@@ -1,0 +1,183 @@
+"""Compile all that is not on disk yet: for containers, for CI, for whoever does not want to wait later.
+
+What is compiled depends on the kinds of arguments alone, so a few episodes of each kind of problem do it.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from saver._compiling import WATCH
+from saver._jit import hurry
+from saver._kept import folder
+from saver.collect import COLLECTORS, Campaign
+from saver.design import exact
+from saver.engine.simulate import cores, simulate
+from saver.errors import StoreFailed
+from saver.experiments.runner import Progress, unseen
+from saver.problem.world import Scenario
+from saver.scenarios import SCENARIOS
+from saver.simulator import Player
+from saver.theory import diagnose
+
+TICK, NEARLY = 0.2, 0.95  # seconds; the most that counts as done of what is not
+
+
+@dataclass(frozen=True)
+class Warmed:
+    """What was compiled: how many functions, in how many seconds, and the folder where they are."""
+
+    functions: int
+    seconds: float
+    folder: Path
+
+
+def _played(name: str, *collectors: str) -> None:
+    """Simulated in both engines."""
+    for collector in collectors:
+        simulate(SCENARIOS[name](), collector, episodes=10, runs=2)
+        simulate(SCENARIOS[name](), collector, episodes=4, runs=1, engine="reference")
+
+
+def _asked(name: str, *collectors: str, episodes: int = 30) -> None:
+    """Campaigns, with trials that are out, cancelled and lost, and all that can be asked of them."""
+    scenario: Scenario = SCENARIOS[name]()
+    for collector in collectors:
+        campaign = Campaign(scenario.problem, collector, episodes, seed=1)
+        player = Player(scenario.world, seed=2)
+        for i in range(0, episodes, 3):
+            trials = [campaign.ask() for _ in range(3)]
+            ran = [player.run(trial) for trial in trials]
+            campaign.tell(trials[2], *ran[2])
+            if i % 2:
+                campaign.abandon(trials[0])
+            else:
+                campaign.tell(trials[0], *ran[0])
+            campaign.cancel(trials[1])
+            campaign.estimate(), campaign.budget
+        Campaign.restore(scenario.problem, collector, campaign.state())
+
+
+def _one_step() -> None:
+    _played("bandit", *COLLECTORS)
+    _asked("bandit", "saver-opt", "sepec")
+
+
+def _paths() -> None:
+    _played("tree", "saver-opt", "saver", "exact-oracle")
+    _played("gridworld", "saver-opt", "safe-on-policy")
+    _asked("gridworld", "saver-opt", "safe-on-policy")
+
+
+def _guarded() -> None:
+    _played("shop", "saver-opt", "saver", "safe-on-policy")
+    _asked("shop", "saver-opt")
+
+
+def _unknown() -> None:
+    _played("contexts", "saver-opt", "safe-on-policy")
+    _played("unknown-gridworld", "saver-opt")
+    _asked("contexts", "saver-opt", "safe-on-policy")
+
+
+def _designs() -> None:
+    for name in ("bandit", "tree", "gridworld", "shop", "contexts"):
+        diagnose(SCENARIOS[name]())
+    problem = SCENARIOS["gridworld"]().problem
+    variance = np.ones((problem.mdp.states, problem.mdp.actions))
+    exact(problem, variance)
+
+
+CELLS: dict[str, tuple[float, Callable[[], None]]] = {  # about how many seconds, the longest first
+    "several guardrails": (90.0, _guarded),
+    "unknown transitions": (70.0, _unknown),
+    "paths": (60.0, _paths),
+    "one step": (45.0, _one_step),
+    "designs": (30.0, _designs),
+}
+
+
+def do(name: str) -> int:
+    """Compile one cell in this process; how many functions there were."""
+    hurry()
+    WATCH.hush()
+    before = WATCH.functions
+    CELLS[name][1]()
+    return WATCH.functions - before
+
+
+def warm(*, jobs: int | None = None, progress: Progress = unseen) -> Warmed:
+    """Compile everything; what is on disk is not compiled again.
+
+    `jobs` is the number of processes, by default one for each core. An interrupted run leaves what is done.
+    """
+    place, began = folder(), time.monotonic()
+    if place is None:
+        raise StoreFailed(
+            "compiled code cannot be kept: the folder for it cannot be written; set NUMBA_CACHE_DIR to one "
+            "that can"
+        )
+    with _pool(min(jobs or cores(), len(CELLS))) as pool:
+        futures = _submitted(pool)
+        try:
+            _watch(futures, progress)
+            found = sum(future.result() for future in futures)
+        except BrokenProcessPool as cause:
+            raise StoreFailed(
+                "a process that compiled was ended, perhaps for want of memory; what is done is kept: run it "
+                "again, with one job at a time"
+            ) from cause
+        except BaseException:
+            for child in multiprocessing.active_children():
+                child.kill()  # entries are written whole or not at all
+            raise
+    return Warmed(found, time.monotonic() - began, place)
+
+
+def _pool(jobs: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"))
+
+
+def _submitted(pool: ProcessPoolExecutor) -> dict[Future[int], str]:
+    """All cells, for processes that leave Ctrl-C to this one, which ends them."""
+    main = threading.current_thread() is threading.main_thread()
+    usual: Any = signal.signal(signal.SIGINT, signal.SIG_IGN) if main else None
+    try:
+        return {pool.submit(do, name): name for name in CELLS}
+    finally:
+        if main:
+            signal.signal(signal.SIGINT, usual)
+
+
+def _watch(futures: dict[Future[int], str], progress: Progress) -> None:
+    """Tell the share that is done, by the seconds that cells usually take, as this machine takes them."""
+    total, done, speed = sum(seconds for seconds, _ in CELLS.values()), 0.0, 1.0
+    begun: dict[str, float] = {}
+    pending, spent = set(futures), 0.0
+    while pending:
+        finished, pending = wait(pending, TICK)
+        now = time.monotonic()
+        for future in [*pending, *finished]:
+            if future.running() or future.done():
+                begun.setdefault(futures[future], now)
+        for future in finished:
+            name = futures[future]
+            done, spent = done + CELLS[name][0], spent + now - begun[name]
+            speed = done / max(spent, TICK)
+        running = [futures[future] for future in pending if futures[future] in begun]
+        part = sum(min(NEARLY * CELLS[name][0], speed * (now - begun[name])) for name in running)
+        with suppress(IndexError):
+            progress("compiling", f"compiling: {running[0]}", (done + part) / total)
+    progress("compiling", "compiling", 1.0)
