@@ -57,7 +57,7 @@ def _simulated(scenario, collector, episodes):
 def _asked(scenario, collector: str, episodes: int):
     """Seven trials out at once, told in an order drawn at random; every ninth is abandoned."""
     recipe, rng = COLLECTORS[collector], np.random.default_rng(3)
-    campaign = Campaign(scenario.problem, recipe, episodes, knowledge=_known(scenario, recipe), seed=5)
+    campaign = Campaign(scenario.problem, recipe, episodes, knowledge=known_to(scenario, recipe), seed=5)
     player, waiting, values = Player(scenario.world, 11), [], []
     for _ in range(episodes):
         trial = campaign.ask()
@@ -83,7 +83,7 @@ def _asked(scenario, collector: str, episodes: int):
     }
 
 
-def _known(scenario, recipe: Collector) -> Knowledge:
+def known_to(scenario, recipe: Collector) -> Knowledge:
     world = scenario.world
     truth = {
         "mean": world.reward.mean,
