@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import importlib
+import io
 import json
 import os
 import pty
@@ -21,13 +22,23 @@ import saver
 from saver import _interrupt
 from saver._interrupt import is_command, postponed
 from saver.cli import main, show
+from saver.cli.main import _run
 
 pytestmark = pytest.mark.slow
 
 
 def command(*words, cwd=None):
+    """What a command prints and its exit code, run here: a process of its own takes seconds to begin."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.chdir(cwd or "."), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = _run(list(words))
+    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
+
+
+def process(*words):
+    """The same in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "saver", *words], capture_output=True, text=True, check=False, cwd=cwd
+        [sys.executable, "-m", "saver", *words], capture_output=True, text=True, check=False
     )
 
 
@@ -114,8 +125,14 @@ def test_diagnose_takes_lost_and_late_feedback():
 
 
 def test_the_version():
-    done = command("--version")
+    done = process("--version")
     assert (done.returncode, done.stdout, done.stderr) == (0, f"saver {saver.__version__}\n", "")
+
+
+def test_a_process_ends_with_the_code_and_the_line_of_its_command():
+    done, here = process("reproduse"), command("reproduse")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", here.stderr)
+    assert process("list", "--json").stdout == command("list", "--json").stdout
 
 
 def test_episodes_may_be_written_with_an_exponent():
@@ -279,7 +296,7 @@ def test_other_programs_keep_their_ctrl_c():
 
 
 def test_plain_saver_prints_its_help():
-    done = command()
+    done = process()
     assert done.returncode == 0
     assert "reproduce" in done.stdout + done.stderr
 
@@ -403,7 +420,8 @@ def test_an_interrupt_is_raised_when_the_work_has_ended():
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_an_interrupt_waits_while_compiled_code_is_loaded():
+def test_an_interrupt_waits_while_compiled_code_is_loaded(monkeypatch):
+    monkeypatch.setattr(_interrupt, "_presses", [])
     held = signal.signal(signal.SIGINT, _interrupt._interrupt)
     scope = {"__name__": "llvmlite.binding.somewhere", "signal": signal, "time": time, "seen": []}
     exec(

@@ -75,7 +75,12 @@ def test_everything_is_made_from_one_small_run(tmp_path, monkeypatch):
         assert f"| {' | '.join(row)} |" in text
     assert "finished" in folder.manifest()
     assert not list(folder.path.rglob("*.part"))
-    # drawn again from the tables alone: the same bytes
+
+
+def test_all_is_drawn_again_from_the_tables_alone_with_the_same_bytes(tmp_path, monkeypatch):
+    small_catalogue(monkeypatch)
+    outcome = experiments.reproduce(tmp_path / "out", level="quick")
+    folder = Folder.find(outcome.folder)
     before = files_of(folder.path / "figures")
     assert experiments.plot(folder.path) == outcome
     assert files_of(folder.path / "figures") == before
@@ -300,7 +305,7 @@ def test_reading_a_folder_that_is_not_there(tmp_path):
     "words", [["run", "tree", "--collectors", "saver,safe-oracle,safe-on-policy"], ["audit"]]
 )
 def test_killed_at_random_moments_it_ends_as_if_it_had_not_been(tmp_path, words):
-    """SIGKILL, eight times; what was reported complete stays as it was, and the tables come out the same."""
+    """SIGKILL, five times; what was reported complete stays as it was, and the tables come out the same."""
     options = ["--episodes", "400", "--runs", "200"] if words[0] == "run" else []
     code = "import sys, saver.experiments.auditing.count as count; from saver.cli.main import _run; "
     code += "size = count.Size({'bandit': 3, 'tree': 1, 'graph': 1}, {'bandit': 20, 'tree': 4, 'graph': 4}, "
@@ -312,7 +317,7 @@ def test_killed_at_random_moments_it_ends_as_if_it_had_not_been(tmp_path, words)
     code += "count.HOSTILE = ('tiny alpha', 'noise x 10', 'next state'); sys.exit(_run(sys.argv[1:]))"
     base = [sys.executable, "-c", code, *words, *options, "--jobs", "1", "--out"]
     rng, killed, seen = np.random.default_rng(0), tmp_path / "killed", {}
-    for _ in range(8):
+    for _ in range(5):
         process = subprocess.Popen([*base, str(killed)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             process.wait(timeout=float(rng.uniform(0.8, 3.0)))

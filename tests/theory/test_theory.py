@@ -467,13 +467,13 @@ def test_a_safe_optimum_among_several_needs_no_remedy():
     assert not any(remedy.startswith("alpha") for remedy in d.verdict.remedies)
 
 
-def test_a_design_that_is_stopped_at_once_still_has_a_price_of_at_least_one():
-    for alpha in (0.2, 0.3, 0.33, 0.36):
-        d = saver.diagnose(saver.SCENARIOS["gridworld"](alpha=alpha), seconds=0)
-        assert d.price >= 1.0
-        exact = saver.diagnose(saver.SCENARIOS["gridworld"](alpha=alpha)).price
-        assert d.price / (1 + d.gap) <= exact * (1 + 1e-6)
-        assert exact <= d.price * (1 + d.unconstrained_gap) * (1 + 1e-6)
+@pytest.mark.parametrize("alpha", [0.33, 0.2, 0.3, 0.36])
+def test_a_design_that_is_stopped_at_once_still_has_a_price_of_at_least_one(alpha):
+    d = saver.diagnose(saver.SCENARIOS["gridworld"](alpha=alpha), seconds=0)
+    assert d.price >= 1.0
+    exact = saver.diagnose(saver.SCENARIOS["gridworld"](alpha=alpha)).price
+    assert d.price / (1 + d.gap) <= exact * (1 + 1e-6)
+    assert exact <= d.price * (1 + d.unconstrained_gap) * (1 + 1e-6)
 
 
 def test_a_state_without_variance_does_not_set_c_sigma():
@@ -523,12 +523,12 @@ def test_ten_thousand_states_stop_at_the_time_limit():
     mdp = saver.Mdp.from_edges(edges, S, A, 10, discount=0.95, start=np.ones(S) / S)
     made = scenario_of(mdp, constraint=np.c_[np.full(S, 0.9), 0.7 * rng.random((S, A - 1))], alpha=0.1)
     began = time.monotonic()
-    d = saver.diagnose(made, seconds=2.0)
+    d = saver.diagnose(made, seconds=0.5)
     assert time.monotonic() - began < 30  # about 4 s; the rest is for a busy machine
     assert 1e-3 < d.gap < math.inf
     assert d.ways["exact"].limit > d.unconstrained
     assert "unseen" in d.verdict.because
-    assert "stopped early" in saver.diagnose(made, 10**6, seconds=2.0).verdict.because
+    assert "stopped early" in saver.diagnose(made, 10**6, seconds=0.5).verdict.because
 
 
 @pytest.mark.parametrize(
