@@ -2,8 +2,7 @@
 
     python benchmarks/cold.py OLD NEW [repeats]        OLD and NEW are folders that hold src/saver
 
-Every cell is a process of its own with an empty cache. Seconds are those of the processor, in all threads,
-beginning and imports included; the clock's are in brackets. The figures are the shortest of the repeats.
+Every cell is a process of its own with an empty cache. The table goes to benchmarks/results/cold.md.
 """
 
 from __future__ import annotations
@@ -16,6 +15,15 @@ import tempfile
 import time
 from pathlib import Path
 
+from tables import Table
+
+ABOUT = """
+What the first call takes where nothing was compiled before, and what the same takes afterwards: seconds of
+the processor in all threads, imports included, and by the clock in brackets. Every cell is a process of its
+own; the shortest of {}. `python benchmarks/cold.py OLD NEW` measures two checkouts in one run. Before: the
+commit before compiled code was found by its content. On two cores; elsewhere seconds differ, ratios hardly.
+"""
+COLUMNS = ("first call", "before", "now", "now / before", "afterwards")
 README = re.findall(r"```python\n(.*?)```", Path("README.md").read_text(encoding="utf-8"), re.S)[0]
 SIMULATE = """
 import saver
@@ -50,22 +58,20 @@ def seconds(folder: str, words: list[str], cache: str) -> tuple[float, float]:
 
 def main() -> None:
     old, new, *more = sys.argv[1:]
-    repeats = int(more[0]) if more else 1
-    wanted = more[1:] or list(CELLS)
-    print(f"{'':30} {'old':>16} {'new':>16}   new / old   warm")
-    for name in wanted:
-        found: dict[str, list[tuple[float, float]]] = {old: [], new: []}
-        warm = []
+    repeats, rows = int(more[0]) if more else 1, []
+    for name, words in CELLS.items():
+        found: dict[str, list[tuple[float, float]]] = {old: [], new: [], "again": []}
         for _ in range(repeats):
             for folder in (old, new):
                 with tempfile.TemporaryDirectory() as cache:
-                    found[folder].append(seconds(folder, CELLS[name], cache))
+                    found[folder].append(seconds(folder, words, cache))
                     if folder == new:
-                        warm.append(seconds(folder, CELLS[name], cache))
-        (a, b), (c, d), (e, f) = min(found[old]), min(found[new]), min(warm)
-        print(
-            f"{name:30} {a:8.1f} ({b:5.1f}) {c:8.1f} ({d:5.1f}) {c / a:8.3f}   {e:8.2f} ({f:.2f})", flush=True
-        )
+                        found["again"].append(seconds(folder, words, cache))
+        (before, _), (now, _) = min(found[old]), min(found[new])
+        shown = [f"{used:.1f} ({took:.1f})" for used, took in map(min, found.values())]
+        rows.append([name, *shown[:2], f"{now / before:.2f}", shown[2]])
+        print(*rows[-1], flush=True)
+    print(f"written to {Table('cold', ABOUT.format(repeats), COLUMNS, rows).write()}")
 
 
 if __name__ == "__main__":

@@ -51,6 +51,9 @@ class Watch(event.Listener):  # type: ignore[misc]
     def __init__(self) -> None:
         self.functions, self.seconds, self.said, self.silent = 0, 0.0, False, False
         self.works: list[_Work] = []  # that may not have ended
+        self.drawn: Callable[[str], None] | None = (
+            None  # who has the terminal: told how far it is, "" at the end
+        )
 
     def on_start(self, heard: Any) -> None:
         """Before a function is compiled: a thread that nobody waits for ends here."""
@@ -81,8 +84,7 @@ class Watch(event.Listener):  # type: ignore[misc]
             work.unwanted = True
             raise
         finally:
-            if self._draws():
-                print("\r\033[K", end="", file=sys.stderr, flush=True)
+            self._clear()
         self.works.remove(work)
         if work.error is not None:
             raise work.error
@@ -107,12 +109,21 @@ class Watch(event.Listener):  # type: ignore[misc]
         if not self.said and not self.silent and self.seconds >= SILENT and sys.stderr is not None:
             self.said = True
             print(SAID, file=sys.stderr, flush=True)
-        if self._draws():
+        told = f"{self.functions} functions, {self.seconds:.0f} s"
+        if self.said and self.drawn is not None:
+            self.drawn(f"compiling: {told}")
+        elif self._draws():
             free = WIDTH - BLOCK
             place = abs(int(self.seconds / TICK) % (2 * free) - free)
             bar = " " * place + "#" * BLOCK + " " * (free - place)
-            told = f"{self.functions} functions, {self.seconds:.0f} s"
             print(f"\rsaver: [{bar}] {told}", end="", file=sys.stderr, flush=True)
+
+    def _clear(self) -> None:
+        """Leave nothing of the bar."""
+        if self.said and self.drawn is not None:
+            self.drawn("")
+        elif self._draws():
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
 
     def leave(self) -> None:
         """At the end of the process: machine code must not be made while its compiler is taken down."""

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import select
 import shutil
 import signal
@@ -39,6 +40,7 @@ def thrice(x, more=0.0):
 def other(x):
     return math.exp(x)
 '''
+PROGRESS = "import toys; from saver.cli import show\nwith show.progress():\n    toys.thrice(1.5)\n"
 TELL = "import toys; from saver._compiling import WATCH; print(toys.thrice(1.5), WATCH.functions)"
 
 
@@ -259,7 +261,14 @@ def test_whoever_waits_is_told_once(toys):
     assert toys(patient.format(0.0) + TELL).stderr == ""  # it is not compiled, it is loaded
 
 
-def test_on_a_terminal_a_bar_moves_and_goes(tmp_path):
+@pytest.mark.parametrize(
+    ("code", "start"),
+    [
+        (TELL, "saver: ["),
+        (f"{PROGRESS}{TELL}", "compiling: "),
+    ],
+)
+def test_on_a_terminal_a_bar_moves_and_goes(tmp_path, code, start):
     (tmp_path / "toys.py").write_text(TOYS)
     slow = """
 import time, saver._compiling as c; from numba.core import event
@@ -270,7 +279,7 @@ c.SILENT = 0.0; event.register('numba:compile', Slow())
 """
     usual = os.environ | {"PYTHONPATH": f"{tmp_path}:{SOURCES}", "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     ours, theirs = pty.openpty()
-    process = subprocess.Popen([sys.executable, "-c", slow + TELL], env=usual, stdout=-1, stderr=theirs)
+    process = subprocess.Popen([sys.executable, "-c", slow + code], env=usual, stdout=-1, stderr=theirs)
     os.close(theirs)
     shown = b""
     while process.poll() is None or select.select([ours], [], [], 0.1)[0]:
@@ -281,9 +290,11 @@ c.SILENT = 0.0; event.register('numba:compile', Slow())
                 break
     os.close(ours)
     assert process.communicate()[0] == b"4.5 2\n"
-    bars = [part for part in shown.decode().split("\r") if part.startswith("saver: [")]
+    text = shown.decode()
+    bars = [part for part in re.split(r"[\r\n]|\x1b\[2K", text) if part.startswith(start)]
     assert len(set(bars)) >= 3
-    assert shown.endswith(b"\r\x1b[K")
+    rest = text.rpartition(start)[2]
+    assert rest.count("\x1b[2K" if start == "compiling: " else "\x1b[K") == 1  # it is gone
 
 
 @pytest.mark.slow

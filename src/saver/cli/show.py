@@ -110,9 +110,11 @@ def working(text: str) -> Iterator[None]:
 
 @contextmanager
 def progress() -> Iterator[Callable[[str, str, float], None]]:
-    """A bar on standard error for each stage, with the time that is left."""
+    """A bar on standard error for each stage, with the time that is left; another while it compiles."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    from saver._compiling import WATCH
 
     columns = (
         TextColumn("{task.description:<28}"),
@@ -128,8 +130,19 @@ def progress() -> Iterator[Callable[[str, str, float], None]]:
             tasks[stage] = bar.add_task(stage, total=1.0)
         bar.update(tasks[stage], completed=share, description=what if share < 1.0 else stage)
 
+    def compiling(text: str) -> None:
+        if text:
+            bar.start()
+            if "" not in tasks:
+                tasks[""] = bar.add_task(text, total=None)
+            bar.update(tasks[""], description=text)
+        elif "" in tasks:
+            bar.remove_task(tasks.pop(""))
+
+    WATCH.drawn = compiling
     try:
         yield tell
     finally:
-        if tasks:
+        WATCH.drawn = None
+        if bar.live.is_started:
             bar.stop()
