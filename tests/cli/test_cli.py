@@ -215,6 +215,14 @@ def heed_ctrl_c():
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+@pytest.fixture
+def heeded():
+    """The same in this process."""
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, usual)
+
+
 @pytest.mark.parametrize("kind", ["module", "script"])
 def test_ctrl_c_during_the_import_says_nothing(tmp_path, kind):
     begun = sleeping_import(tmp_path)
@@ -402,7 +410,7 @@ def test_a_folder_that_cannot_be_written_is_said_before_anything_runs(tmp_path):
     assert "cannot write to file/below" in done.stderr
 
 
-def test_an_interrupt_is_raised_when_the_work_has_ended():
+def test_an_interrupt_is_raised_when_the_work_has_ended(heeded):
     done = []
 
     def work(presses):
