@@ -7,7 +7,7 @@ import pytest
 
 from saver import COLLECTORS, Campaign, Player, scenarios
 from saver.collect import Setup
-from saver.collect.decide import unplanned
+from saver.collect.following import unplanned
 from saver.collect.outstanding import Outstanding
 from saver.collect.planning import UNNEEDED, needed_pairs
 from saver.simulator import knowledge_of

@@ -9,21 +9,10 @@ import numpy as np
 from saver._jit import brief
 from saver._types import Floats
 from saver.collect.answers import look, look_due
-from saver.collect.events import (
-    BASELINE,
-    EXPLORE,
-    PLAN,
-    Abandoned,
-    Asked,
-    Cancelled,
-    Event,
-    Extended,
-    Learned,
-    Plan,
-    Told,
-)
+from saver.collect.events import Abandoned, Asked, Cancelled, Event, Extended, Learned, Told
+from saver.collect.following import following, policy_of
 from saver.collect.setup import Setup
-from saver.collect.state import State, outstanding
+from saver.collect.state import State, settle
 from saver.collect.trial import Trial
 from saver.estimate.log import take
 from saver.problem.episode import Episode
@@ -42,7 +31,8 @@ def apply(setup: Setup, state: State, event: Event) -> State:
         _cancelled(setup, state, event)
     elif isinstance(event, Extended):
         state.more += event.episodes
-        state.needed = None
+        if state.plan is not None:
+            state.following = following(setup, state.plan, state.more)
     else:
         _learned(setup, state, event)
     return state
@@ -50,24 +40,24 @@ def apply(setup: Setup, state: State, event: Event) -> State:
 
 def _asked(setup: Setup, state: State, event: Asked) -> None:
     if event.plan is not None:
-        state.plan = event.plan
+        state.plan, state.following = event.plan, following(setup, event.plan, state.more)
         if event.plan.reach is not None:
-            state.outstanding = None  # what is expected of trials follows the plan
+            settle(setup, state)  # what is expected of trials follows the plan
     if event.exploration is not None:
         state.exploration = event.exploration
-    follows = policy_of(setup, state, event.policy, event.by_step)
+    plan = None if state.following is None else state.following.policy
+    follows = policy_of(setup, event.policy, event.by_step, plan, state.exploration)
     state.asked, state.stream = event.number, event.stream or state.stream
     state.explored += event.kind == "explore"
     state.out[event.number] = trial = Trial(event.number, event.kind, follows, event.draws)
-    if state.outstanding is not None:
-        state.outstanding.add(event.number, event.kind, setup.stage.play(follows))
+    state.outstanding.add(event.number, event.kind, setup.stage.play(follows))
     play = setup.promised(trial)
     for name, keeper in setup.keepers.items():
         keeper.ask(state.books[name], event.number, event.tickets[name], play)
 
 
 def _told(setup: Setup, state: State, event: Told) -> None:
-    play = outstanding(setup, state).take(event.number)
+    play = state.outstanding.take(event.number)
     trial, episode = state.out.pop(event.number), event.episode
     learned = trial.kind != "baseline" or setup.collector.learn_from_baseline
     if learned and (event.complete or setup.counts_parts):
@@ -96,7 +86,7 @@ def count_visits(counts: Any, slot: Any, states: Any, actions: Any) -> None:
 
 
 def _abandoned(setup: Setup, state: State, event: Abandoned) -> None:
-    play = outstanding(setup, state).take(event.number)
+    play = state.outstanding.take(event.number)
     del state.out[event.number]
     state.abandoned.add(event.number)
     for name, keeper in setup.keepers.items():
@@ -104,7 +94,7 @@ def _abandoned(setup: Setup, state: State, event: Abandoned) -> None:
 
 
 def _cancelled(setup: Setup, state: State, event: Cancelled) -> None:
-    outstanding(setup, state).take(event.number)
+    state.outstanding.take(event.number)
     trial = state.out.pop(event.number)
     state.cancelled.add(event.number)
     state.explored -= trial.kind == "explore"
@@ -141,38 +131,3 @@ def chances(trial: Trial | Policy, episode: Episode) -> Floats:
         return np.ones(len(episode.states))
     steps = enumerate(zip(episode.states.tolist(), episode.actions.tolist(), strict=True))
     return np.array([follows.chance(t, state, action) for t, (state, action) in steps])
-
-
-def policy_of(
-    setup: Setup,
-    state: State,
-    policy: Any,
-    by_step: bool,
-    made: Plan | None = None,
-    exploration: Policy | None = None,
-) -> Policy:
-    """The policy that a decision names, or whose actions it holds; `made` and `exploration` if just made."""
-    if not isinstance(policy, str):
-        return setup.stage.grid.choices(by_step, policy)
-    if policy == BASELINE:
-        return setup.baseline
-    if policy == EXPLORE:
-        return exploration or exploration_of(setup, state)
-    assert policy == PLAN
-    return plan_of(setup, made or state.plan)
-
-
-def plan_of(setup: Setup, plan: Plan | None) -> Policy:
-    """A plan as a policy."""
-    assert plan is not None
-    if setup.planned[0] is not plan:
-        setup.planned = plan, Policy(setup.stage.grid, plan.by_step, plan.rows)
-    found: Policy = setup.planned[1]
-    return found
-
-
-def exploration_of(setup: Setup, state: State) -> Policy:
-    """What is explored by: uniform play, or what was computed once and kept."""
-    if state.exploration is None:
-        return setup.exploration()
-    return Policy(setup.stage.grid, True, state.exploration)

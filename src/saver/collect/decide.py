@@ -13,12 +13,12 @@ import numpy as np
 from saver._jit import brief
 from saver._types import Bools, Floats, Ints
 from saver.collect.answers import budgets, nearest
-from saver.collect.apply import exploration_of, plan_of, policy_of
 from saver.collect.events import BASELINE, EXPLORE, PLAN, Asked, Plan
+from saver.collect.following import Following, exploration_of, following, policy_of
 from saver.collect.knowledge import Statistics
-from saver.collect.planning import UNNEEDED, next_plan
+from saver.collect.planning import next_plan
 from saver.collect.setup import Setup
-from saver.collect.state import DESIGNED, KINDS, State, outstanding, set_words, words
+from saver.collect.state import DESIGNED, KINDS, State, generator_at, words
 from saver.collect.tracker import follow_design
 from saver.collect.trial import Trial
 from saver.design.flows import richest
@@ -38,22 +38,26 @@ class Candidate(NamedTuple):
 
 def decide(setup: Setup, state: State) -> Asked:
     """The next trial."""
-    made, exploration = None, None
+    made, exploration, plan = None, None, state.following
     if exploring(setup, state):
         if setup.collector.explore == "coverage" and state.exploration is None:
-            exploration = setup.exploration()
-        candidate = explore(setup, state, exploration or exploration_of(setup, state))
+            exploration = setup.exploration().rows
+        explored = state.exploration if exploration is None else exploration
+        candidate = explore(setup, state, exploration_of(setup, explored))
     else:
-        made = new_plan(setup, state) if plan_due(setup, state) else None
-        candidate = design(setup, state, made or state.plan)
-    follows = policy_of(setup, state, candidate.policy, candidate.by_step, made, exploration)
+        explored = None
+        if plan_due(setup, state):
+            made = new_plan(setup, state)
+            plan = following(setup, made, state.more)
+        candidate = design(setup, state, plan)
+    follows = policy_of(setup, *candidate[1:], None if plan is None else plan.policy, explored)
     if not affordable(setup, state, follows):
         candidate, follows = fall_back(setup, state)
     draws: Any = None
     stream: tuple[int, ...] = ()
     if not follows.sure:
-        set_words(setup.stream.bit_generator, state.stream)
-        draws, stream = setup.stream.random(setup.problem.mdp.horizon), words(setup.stream.bit_generator)
+        generator = np.random.Generator(generator_at(state.stream))
+        draws, stream = generator.random(setup.problem.mdp.horizon), words(generator.bit_generator)
     trial = Trial(state.asked + 1, candidate.kind, follows, draws)
     play, baseline = setup.promised(trial), trial.kind == "baseline"
     believed = foreseen(setup, made or state.plan, trial)
@@ -62,7 +66,7 @@ def decide(setup: Setup, state: State) -> Asked:
         *candidate,
         draws=draws,
         plan=made,
-        exploration=None if exploration is None else exploration.rows,
+        exploration=exploration,
         tickets={
             name: keeper.freeze(state.books[name], play, baseline, believed.get(name))
             for name, keeper in setup.keepers.items()
@@ -93,21 +97,16 @@ def explore(setup: Setup, state: State, policy: Policy) -> Candidate:
     return Candidate("explore", *_follow(setup, policy, counts, None))
 
 
-def design(setup: Setup, state: State, plan: Plan | None) -> Candidate:
+def design(setup: Setup, state: State, plan: Following | None) -> Candidate:
     """The plan, drawn from or tracked."""
     assert plan is not None
     collector = setup.collector
-    if collector.track == "sample":
+    if plan.needed is None:
         return Candidate("baseline" if collector.design == "baseline" else "design", PLAN)
     kinds = DESIGNED if collector.track == "designed" else KINDS
-    policy = plan_of(setup, plan)
-    counts = visits(setup, state, policy.by_step, kinds)
-    if state.needed is None or state.needed[0] is not plan:
-        since = 1 if setup.designer.fixed else plan.since
-        needed = unplanned(setup, policy, since, state.more) if plan.needed is None else plan.needed
-        state.needed = plan, needed
-    first = come_first(setup, state, state.needed[1])
-    return Candidate("design", *_follow(setup, policy, counts, first))
+    counts = visits(setup, state, plan.policy.by_step, kinds)
+    first = come_first(setup, state, plan.needed)
+    return Candidate("design", *_follow(setup, plan.policy, counts, first))
 
 
 def _follow(setup: Setup, policy: Policy, counts: Floats, first: Bools | None) -> tuple[Any, bool]:
@@ -129,9 +128,9 @@ def plan_due(setup: Setup, state: State) -> bool:
 
 def new_plan(setup: Setup, state: State) -> Plan:
     """The design for what is believed now."""
-    number, warm = state.asked + 1, None
-    if state.plan is not None:
-        warm = state.plan.warm if setup.problem.mdp.known else plan_of(setup, state.plan).table()
+    number, before, warm = state.asked + 1, state.following, None
+    if before is not None:
+        warm = before.plan.warm if setup.problem.mdp.known else before.policy.table()
     made = setup.designer.design(
         statistics(setup, state),
         setup.variance(state.sums.rewards),
@@ -175,24 +174,10 @@ def statistics(setup: Setup, state: State) -> Statistics:
 def visits(setup: Setup, state: State, by_step: bool, kinds: tuple[str, ...]) -> Floats:
     """Visits in trials of these kinds, by node or by state; trials that are out count as expected."""
     counts: Floats = functools.reduce(np.add, (state.counts[kind] for kind in kinds))
-    expected = outstanding(setup, state).expected(kinds)
+    expected = state.outstanding.expected(kinds)
     if expected is not None:
         counts = counts + expected
     return counts if by_step else setup.stage.grid.by_state(counts)
-
-
-def unplanned(setup: Setup, policy: Policy, number: int, more: int = 0) -> Ints:
-    """`Designer.needed`, without the pairs that a plan made for episode `number` will visit by itself.
-
-    What comes first is played wherever its state is met, in a long episode again and again. The exact design
-    gives every pair with weight its visits: only those with less than one to come, until the end of the
-    campaign, have to come first.
-    """
-    designer, stage = setup.designer, setup.stage
-    if not designer.exact_on_graph:
-        return designer.needed
-    to_come = (setup.episodes + more - number + 1) * stage.grid.by_state(stage.evaluate(policy).flow)
-    return np.where(to_come >= 1.0, UNNEEDED, designer.needed)
 
 
 def come_first(setup: Setup, state: State, needed: Ints) -> Bools:
@@ -202,7 +187,7 @@ def come_first(setup: Setup, state: State, needed: Ints) -> Bools:
     without a second one the estimate has no standard error.
     """
     enough = 1 if 2 * (state.spent + 1) <= setup.episodes else 2
-    first: Bools = waiting(needed, state.sums.rewards.counts, outstanding(setup, state).expecting, enough)
+    first: Bools = waiting(needed, state.sums.rewards.counts, state.outstanding.expecting, enough)
     return first
 
 

@@ -98,8 +98,6 @@ class Setup:
         self.baseline_play = self.stage.play(self.baseline)
         self.rewards = problem.rewards
         self.offsets = {by_step: self.ahead(by_step) for by_step in (False, True)}
-        self.planned: tuple[Any, Any] = None, None  # the last plan as a policy: see `plan_of`
-        self.stream = np.random.Generator(np.random.PCG64(0))  # set to a state before every use
 
     def _check_asked(self) -> None:
         """Importance weights are made for one value."""

@@ -13,7 +13,7 @@ import numpy as np
 from saver.collect.collectors import Collector
 from saver.collect.knowledge import Knowledge
 from saver.collect.setup import Setup, fingerprint_of
-from saver.collect.state import State
+from saver.collect.state import State, settle
 from saver.collect.trial import Trial
 from saver.errors import InvalidData
 from saver.problem.codec import pack, unpack
@@ -69,6 +69,7 @@ def load(
         for number, trial in state.out.items():
             for name, keeper in setup.keepers.items():
                 keeper.resume(state.books[name], number, setup.promised(trial))
+        settle(setup, state)
         events = None if plain["events"] is None else [unpack(event) for event in plain["events"]]
     except InvalidData:
         raise

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from saver.collect.events import Plan
+from saver.collect.following import following
 from saver.collect.outstanding import Outstanding
 from saver.collect.setup import Setup
 from saver.collect.trial import Trial
@@ -61,8 +62,8 @@ class State:
     more: int = 0
     looks: list[Any] = field(default_factory=list)
     others: dict[str, Any] = field(default_factory=dict)
-    outstanding: Any = field(default=None, init=False)  # sums over `out`: made when needed, never written
-    needed: Any = field(default=None, init=False)  # a plan with what comes first under it, likewise
+    outstanding: Any = field(default=None, init=False)  # sums over `out`: made by `settle`, never written
+    following: Any = field(default=None, init=False)  # what `plan` comes to, likewise
 
     @property
     def spent(self) -> int:
@@ -83,7 +84,7 @@ class State:
         mdp = setup.problem.mdp
         shape = mdp.states, mdp.actions
         rows = (len(setup.stage.nodes.state), mdp.actions)
-        return cls(
+        made = cls(
             stream=words(np.random.PCG64(child_seed(seed, 0))),
             sums=Sums.empty(mdp),
             constraints=Moments.empty(shape),
@@ -91,16 +92,17 @@ class State:
             counts={kind: np.zeros(rows) for kind in KINDS},
             books={name: keeper.open() for name, keeper in setup.keepers.items()},
         )
+        return settle(setup, made)
 
 
-def outstanding(setup: Setup, state: State) -> Outstanding:
-    """The sums over the trials that are out."""
-    if state.outstanding is None:
-        state.outstanding = Outstanding(setup, None if state.plan is None else state.plan.reach)
-        for trial in state.out.values():
-            state.outstanding.add(trial.number, trial.kind, setup.stage.play(trial.follows))
-    kept: Outstanding = state.outstanding
-    return kept
+def settle(setup: Setup, state: State) -> State:
+    """Make what follows from the rest and is not written: sums over the trials that are out, the plan's."""
+    if state.plan is not None:
+        state.following = following(setup, state.plan, state.more)
+    state.outstanding = Outstanding(setup, None if state.plan is None else state.plan.reach)
+    for trial in state.out.values():
+        state.outstanding.add(trial.number, trial.kind, setup.stage.play(trial.follows))
+    return state
 
 
 def words(generator: Any) -> tuple[int, ...]:
@@ -109,12 +111,14 @@ def words(generator: Any) -> tuple[int, ...]:
     return kept["state"]["state"], kept["state"]["inc"], kept["has_uint32"], kept["uinteger"]
 
 
-def set_words(generator: Any, kept: tuple[int, ...]) -> None:
-    """Put a PCG64 where it was."""
+def generator_at(kept: tuple[int, ...]) -> Any:
+    """A PCG64 where another was."""
     state, inc, has, rest = kept
+    generator = np.random.PCG64(0)
     generator.state = {
         "bit_generator": "PCG64",
         "state": {"state": state, "inc": inc},
         "has_uint32": has,
         "uinteger": rest,
     }
+    return generator

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from saver.collect.apply import chances, policy_of
+from saver.collect.apply import chances
 from saver.collect.campaign import Campaign
 from saver.collect.events import Asked, Told
+from saver.collect.following import policy_of
+from saver.collect.setup import Setup
 from saver.data.episodes import Episodes
 from saver.errors import InvalidData
 from saver.problem import checks
@@ -28,7 +30,7 @@ def from_campaign(campaign: Campaign) -> Episodes:
     checks.kind("campaign", campaign, Campaign)
     asked: dict[int, tuple[str, Policy]] = {}
     told, kinds, complete, numbers = [], [], [], []
-    follows = _Follower(campaign)
+    follows = _Follower(campaign._setup)
     for event in campaign.events:
         if isinstance(event, Asked):
             asked[event.number] = event.kind, follows.policy(event)
@@ -51,23 +53,18 @@ def from_campaign(campaign: Campaign) -> Episodes:
 class _Follower:
     """The policy of each trial, from the events alone."""
 
-    def __init__(self, campaign: Campaign) -> None:
-        self.setup, self.plan, self.exploration = campaign._setup, None, None
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.plan: Policy | None = None
+        self.exploration: Any = None
 
     def policy(self, event: Asked) -> Policy:
         """As it was when it was asked."""
-        self.plan = event.plan or self.plan  # type: ignore[assignment]
+        if event.plan is not None:
+            self.plan = Policy(self.setup.stage.grid, event.plan.by_step, event.plan.rows)
         if event.exploration is not None:
             self.exploration = event.exploration
-        state: Any = _State(self.plan, self.exploration)
-        return policy_of(self.setup, state, event.policy, event.by_step)
-
-
-class _State:
-    """The part of a campaign's state that policies are made of."""
-
-    def __init__(self, plan: Any, exploration: Any) -> None:
-        self.plan, self.exploration = plan, exploration
+        return policy_of(self.setup, event.policy, event.by_step, self.plan, self.exploration)
 
 
 def _with_chances(problem: Problem, episode: Episode, likely: Any) -> Episode:

@@ -10,7 +10,7 @@ import numpy as np
 
 from saver._types import Floats, Ints
 from saver.collect.belief import extra
-from saver.collect.decide import unplanned
+from saver.collect.following import unplanned
 from saver.collect.foresight import Foresight
 from saver.collect.knowledge import Statistics
 from saver.collect.learning import Learner

@@ -16,8 +16,8 @@ from scipy import sparse
 from saver._interrupt import postponed
 from saver._types import Floats, Ints
 from saver.collect import Collector, Setup
-from saver.collect.apply import plan_of
-from saver.collect.decide import new_plan, unplanned
+from saver.collect.decide import new_plan
+from saver.collect.following import following, unplanned
 from saver.collect.knowledge import Statistics
 from saver.collect.planning import next_plan
 from saver.collect.state import State
@@ -79,7 +79,7 @@ class Setting:
         self.guarded = is_guarded(problem, history) or setup.bets  # that loop knows how
         explore, design = setup.exploration().table(), problem.mdp.uniform
         if setup.designer.fixed:
-            design = plan_of(setup, new_plan(setup, State.begin(setup))).table()
+            design = following(setup, new_plan(setup, State.begin(setup)), 0).policy.table()
         elif collector.design == "closed-form" and not setup.designer.is_tree:
             design = by_step(problem.mdp, design)
         self.scene, laws = lay_scene(scenario, setup)

@@ -11,7 +11,7 @@ import numpy as np
 from saver._types import Floats, Ints
 from saver.collect import Collector, Setup
 from saver.collect.belief import extra, floored
-from saver.collect.decide import unplanned
+from saver.collect.following import unplanned
 from saver.design.closed import going_on, own_step
 from saver.engine.kernel.forms import (
     BY_NODE,
