@@ -44,6 +44,8 @@ test-full: $(READY)
 	$(BIN)/pytest -n 2 --dist worksteal --full
 
 docs: $(READY)
+	rm -rf build/docs
+	$(BIN)/python docs/stage.py build/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # What a developer runs while working: everything but the tests marked slow.
@@ -97,4 +99,4 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) results site .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) results build site .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -36,15 +37,18 @@ ROOMS = [
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
+    """As `make docs` makes it; the builder sees the staged pages, its configuration and the sources."""
     folder = tmp_path_factory.mktemp("site")
-    done = subprocess.run(
-        [sys.executable, "-c", BUILD, str(ROOT / "mkdocs.yml"), str(folder)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    shutil.copy(ROOT / "mkdocs.yml", folder)
+    (folder / "src").symlink_to(ROOT / "src")
+    run(str(ROOT / "docs" / "stage.py"), str(folder / "build" / "docs"))
+    run("-c", BUILD, str(folder / "mkdocs.yml"), str(folder / "site"))
+    return folder / "site"
+
+
+def run(*arguments):
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return folder
 
 
 def kind_of(thing):
