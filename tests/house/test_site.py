@@ -98,7 +98,7 @@ def test_what_would_be_loaded_from_elsewhere_is_seen():
 
 def test_links_as_they_stand_in_the_repository_lead_to_pages_of_the_site(site):
     first = (site / "index.html").read_text(encoding="utf-8")
-    assert 'href="certificate.html"' in first
+    assert 'href="promise.html"' in first
     assert 'href="results/numbers.html"' in first
     assert 'src="figures/paper.png"' in first
     assert 'href="../examples/ask_tell.html"' in (site / "guides" / "ask-tell.html").read_text(
