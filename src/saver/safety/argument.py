@@ -1,4 +1,7 @@
-"""What sums say: the certificate's bounds of what told trials are worth, and its box (steps 2 to 6)."""
+"""What sums say: the certificate's bounds of what told trials are worth, and its box.
+
+Steps 2 to 6 of docs/proof.md and its pages, and what is hidden of them, step 10.
+"""
 
 from __future__ import annotations
 

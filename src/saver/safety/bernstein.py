@@ -1,20 +1,11 @@
 """Empirical Bernstein: how far a sum of variables in [0, 1] may be above the sum of their means.
 
 Let X be in [0, 1] with mean V given the past, g in [0, 1] a guess of it that is fixed before, 0 < lambda < 1
-and psi(lambda) = -log(1 - lambda) - lambda. For y >= -1 (Fan, Grama and Liu 2015)
-
-    exp(lambda y - psi(lambda) y^2) <= 1 + lambda y,
-
-and, of lambda g and y / g, exp(lambda y - psi(lambda g) / g^2 y^2) <= 1 + lambda y for y >= -g. As a series
-
-    psi(lambda g) / g^2 = sum over k >= 2 of lambda^k g^(k-2) / k <= (1 - g) lambda^2 / 2 + g psi(lambda).
-
-With y = X - g >= -g the mean of the right side is 1 + lambda (V - g) <= exp(lambda (V - g)), so
+and psi(lambda) = -log(1 - lambda) - lambda. Then (step 15 of docs/proof/unknown.md)
 
     E exp(lambda (X - V) - ((1 - g) lambda^2 / 2 + g psi(lambda)) (X - g)^2) <= 1,
 
-and the product over trials is a supermartingale, as is its average over a fixed grid of lambda. So the sum of
-X - V is at most excess(Q, R), Q = sum (X - g)^2 and R = sum g (X - g)^2; with 1 - X and 1 - g, that of V - X
+so the sum of X - V is at most excess(Q, R), Q = sum (X - g)^2 and R = sum g (X - g)^2, and that of V - X
 at most excess(Q, Q - R).
 """
 

@@ -5,9 +5,8 @@ that was told before. B is the range of a return, and
 
     y = sum discount^t (C_t - m(s_t,a_t)) / B >= -1,        E y = (V(b) - V(b; m)) / B.
 
-For 0 < lambda < 1, E (1 + lambda y) = 1 + lambda E y <= exp(lambda E y). So the product over trials of
-(1 + lambda y) exp(-lambda E y) is a supermartingale that starts at 1, and so is its average over fixed rates
-with weights w. At all times at once, with L = sum log(1 + lambda y) for each rate,
+At all times at once, with L = sum log(1 + lambda y) for each of some fixed rates 0 < lambda < 1 (step 6 of
+docs/proof/bounded.md),
 
     average of exp(L - lambda sum E y) <= 1 / level,    so    sum V >= sum V(b; m) + B `fewest_gains`(L).
 

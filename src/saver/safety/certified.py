@@ -3,25 +3,19 @@
 With probability at least 1 - delta, for all k at once, the true budget is at least the one believed here. The
 argument is in order of asking, so it does not matter when, in which order or whether trials are told.
 
-Steps are those of docs/certificate.md.
+Steps here and in what it calls are those of docs/proof.md and its pages in docs/proof/. The sum of V_c over
+told trials is at least the largest of
 
-2. Box: every constraint mean lies between its ends (`widths.Box`).
-3. Noise: sum discount^t mu over the steps seen is at least D (`noise.least`).
-4. One path: where start and transitions leave nothing to chance a trial, its draws included, is one path, and
-   D is what the trials are worth.
-5. Random paths: the sum of V_c is at least what D, the box now and the visits W, T leave open
-   (`paths.path_bound`), and also
-6. sub-Gaussian: at least sum X - u(sum v): X = sum discount^t C_t - (sum discount^t m(s_t,a_t) - V(b; m)) has
-   mean V_c(b), m the middle of the box at asking and h half its length; its proxy v = scale^2 sum
-   discount^2t + (sum discount^t) V(b; h^2) is at least scale^2 sum discount^2t + E_b[(sum discount^t h)^2], u
-   stitched sub-gamma with scale span / 3. Not where noise may depend on the next state. Bounded: X is bet on
-   (`capital`), m what was seen of each pair.
-8. The sum of V_c over told trials is at least the largest of these, and at least any earlier bound plus the
-   lower values V(b; lower ends) since.
+- D, where a trial is one path (steps 3 and 4, `noise.least`);
+- what D, the box now and the visits W, T leave open (step 5, `paths.path_bound`);
+- sum X - u(sum v), X = sum discount^t C_t - (sum discount^t m(s_t,a_t) - V(b; m)), v = scale^2 sum
+  discount^2t + (sum discount^t) V(b; h^2), m and h middle and half-length of the box at asking; not where
+  noise may depend on the next state. Bounded: what bets on X say, m what was seen of each pair (step 6,
+  `capital`);
+- any earlier bound plus the lower values V(b; lower ends) since (step 8).
 
-What is not told may hide noise and visits (`hidden`): all told trials, with all others hidden, give one bound
-and one box; those before the first that is out, with the lost ones among them hidden, another. The better
-counts. With `losses="random"` nothing is hidden, and the order is that of telling.
+What is not told may hide noise and visits (steps 9 and 10, `hidden`). With `losses="random"` nothing is
+hidden, and the order is that of telling.
 """
 
 from __future__ import annotations

@@ -1,15 +1,12 @@
 """What may be hidden by those who choose what is told, and may know the outcomes: for all choices at once.
 
-Noise. Let e_j = exp(-lambda noise_j - lambda^2 v_j / 2). The integral over p of prod (1 - p + p e_j) is a
-supermartingale, and so is its mean over lambda. Its part that belongs to a set of m among the first n is
-1 / ((n + 1) C(n, m)) of the normal mixture. So, at all times and for all sets at once,
+Step 10 of docs/proof/losses.md. Of a set of m of the first n trials, at all times and for all sets at once,
 
-    -(noise of the set) <= `unseen(v of the set, rho, log level - log_sets(n, m))`.
+    -(noise of the set) <= `unseen(v of the set, rho, log level - log_sets(n, m))`;
 
-Where an episode may also be cut off, the rest of each of its steps is one more choice: `log_sets` with `cut`.
-
-Visits. What is not told of a pair is what all trials made of it, less what was told: no choice is left. A
-number of visits N from 0 to r with mean d has E e^(theta N) <= exp(d / r (e^(theta r) - 1)): `most_visits`.
+where episodes may also be cut off, with `log_choices`. All trials together, expected to visit a pair D times
+and at most r times each, do so at most (log(12 / level) + (e^(theta r) - 1) D / r) / theta times, for each of
+12 theta (`most_visits`); what is hidden is that less what was told.
 """
 
 from __future__ import annotations

@@ -1,24 +1,21 @@
 """The certified ledger where the baseline's value V0 is learned, from history and from baseline episodes.
 
-Let n0 baseline episodes have been seen, Y0 the sum of what they earned, T0 where they went, and M0 the sum of
-the means there. Then M0 is near Y0 by its noise, from both sides, at all times (`means_seen`). After n
-episodes, n_B of them baseline, the budget has one coefficient of one V0, kappa = n_B - r1 n:
+Steps 13 and 14 of docs/proof/baseline.md. Of n0 baseline episodes Y0 is the sum of what they earned, T0 where
+they went, M0 the sum of the means there (`means_seen`). After n episodes, n_B of them baseline, with kappa =
+n_B - r1 n,
 
-    budget = sum of V over designed trials - r0 n + kappa V0.
+    budget = sum of V over designed trials - r0 n + kappa V0,
 
-1. An interval: V0 = M0 / n0 where the baseline goes one way, else what M0, T0 and the box leave open
-   (`paths.path_bound`), and what bets on returns say, where observations are bounded (`capital`); never wider
-   than before. The budget is then the least over its ends.
-2. Both sums at once. Where all goes one way and noise is sub-Gaussian, the noises N_D and N_0 of the two sums
-   obey, at all times, N_D^2 / (v_D + rho_D) + N_0^2 / (v_0 + rho_0) <= beta^2, the normal mixture over two
-   rates, beta^2 = 2 log(1 / level) + log((1 + v_D / rho_D) (1 + v_0 / rho_0)). So
+at least its least over the ends of an interval of V0 (`look_at_value`), and, where all goes one way and
+noise is sub-Gaussian, by both sums at once (`joint`)
 
-       budget >= sum C + (kappa / n0) Y0 - r0 n - beta sqrt(v_D + rho_D + (kappa / n0)^2 (v_0 + rho_0)).
+    sum C + (kappa / n0) Y0 - r0 n - beta sqrt(v_D + rho_D + (kappa / n0)^2 (v_0 + rho_0)),
+    beta^2 = 2 log(1 / level) + log((1 + v_D / rho_D) (1 + v_0 / rho_0));
 
-   Where paths are random, V0 = w0.mu goes into the knapsack of `paths`: for any phi
+where paths are random, with phi = kappa / n0 or 0,
 
-       budget >= -r0 n + phi M0 + max over theta of theta D + sum_p min over mu_p of
-                 (W + kappa w0 - phi T0 - theta T)_p mu_p;   phi = kappa / n0 or 0.
+    -r0 n + phi M0 + max over theta of theta D
+        + sum_p min over mu_p of (W + kappa w0 - phi T0 - theta T)_p mu_p.
 
 The larger counts. What lost baseline trials may hide is counted as for designed ones, on both sides.
 """

@@ -8,9 +8,10 @@ stated probability M >= `least` after every episode:
 
       exp(lambda C - G log(1 + (M / G) (e^lambda - 1)))
 
-  is below a supermartingale that starts at 1: a variable in [0, 1] is sub-Bernoulli, (E e^(lambda C))^w is at
-  least E e^(lambda w C) for w <= 1, and log(1 + mu (e^lambda - 1)) is concave in mu. So is a mixture over a
-  fixed grid of lambda, and the root in M of "mixture = 1 / level" is the bound.
+  is below a supermartingale that starts at 1, and so is a mixture over a fixed grid of lambda: the root in M
+  of "mixture = 1 / level" is the bound.
+
+Step 3 of docs/proof.md and docs/proof/bounded.md.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ So for any theta >= 0
 
     sum of V >= theta D + sum_p min over mu_p of (W_p - theta T_p) mu_p,
 
-and the best theta is that of a fractional knapsack.
+and the best theta is that of a fractional knapsack (step 5 of docs/proof.md).
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
 """Ledgers where transitions are unknown: a trial is one observation of what its policy is worth.
 
-X = sum discount^t C_t has mean V(b), and V(b) is in [a, z]: an episode has at least one step. No model
-enters. With span = z - a, the told designed trials are worth at least
+Step 15 of docs/proof/unknown.md. X = sum discount^t C_t has mean V(b), which is in [a, z]; span = z - a. The
+told designed trials are worth at least
 
-- sum X - u(sum v), where noise is sub-Gaussian: v = scale^2 sum discount^2t + span^2 / 4, because paths add
-  something in [a, z], whatever the noise is; (scale sum discount^t + span / 2)^2 for any dependence inside an
-  episode (`next_state=True`);
+- sum X - u(sum v), where noise is sub-Gaussian: v = scale^2 sum discount^2t + span^2 / 4, or
+  (scale sum discount^t + span / 2)^2 with `next_state=True`;
 - sum X - span excess(Q, R), where observations are bounded: Q = sum (X - guess)^2 with X taken to [0, 1], the
   guess made when the trial was asked (`bernstein.guessed`). What is hidden takes 1 from the sum and adds 1 to
-  Q and R, because lambda (X - V) - psi (X - guess)^2 >= -lambda - psi.
+  Q and R.
 
 Order of asking, trials that are out, lost or cancelled, the gate and a learned V0 are those of `Certified`
 and `Learned` for trials that go one way. A trial that was cut off is lost, and ran.
