@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from saver._types import Floats, Ints
-from saver.design.flows import Nodes
+from saver.play.nodes import Nodes
 
 
 class Conic:

@@ -7,10 +7,11 @@ import json
 import numpy as np
 
 from saver import Episode, Mdp, Problem, SubGaussian
+from saver.play import Stage
 from saver.problem.codec import pack, unpack
 from saver.problem.history import Logged
 from saver.problem.moments import Moments
-from saver.safety import GATES, Stage, Terms
+from saver.safety import GATES, Terms
 from saver.safety.certified import Certified
 
 

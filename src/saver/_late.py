@@ -28,6 +28,17 @@ def late(package: str, places: Mapping[str, str]) -> tuple[Callable[[str], Any],
     return load, names
 
 
+def moved(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
+    """`__getattr__` of a package some of whose names stand elsewhere now: the error says where."""
+
+    def refuse(name: str) -> Any:
+        if name in places:  # `from package import name` would hide what an AttributeError says
+            raise ImportError(f"{package}.{name} is {places[name]} now")
+        raise AttributeError(_missing(package, name, places), name=name)
+
+    return refuse
+
+
 HIDDEN = ("TYPE_CHECKING", "late")  # which a package has only to do this
 
 

@@ -12,9 +12,9 @@ from programs import smallest_limit
 from saver import Mdp, Problem, SubGaussian
 from saver.design import Planner, Warm, exact, limit, passes, unrolled
 from saver.design.columns import walk_columns
-from saver.design.flows import Nodes
 from saver.design.unrolled import Unrolled
 from saver.errors import InvalidProblem
+from saver.play.nodes import Nodes
 from saver.problem import minimising, occupancy, value, weights
 
 

@@ -11,9 +11,9 @@ from programs import smallest_limit
 
 from saver import Mdp, Problem, SubGaussian, design, scenarios
 from saver.design import Planner, Warm, passes, planner, unrolled
-from saver.design.flows import Nodes
 from saver.design.unrolled import Unrolled, phase_ends
 from saver.errors import InvalidData, InvalidProblem
+from saver.play.nodes import Nodes
 from saver.problem import minimising, occupancy, value, visits, weights
 
 SEEDS = st.integers(0, 10_000)

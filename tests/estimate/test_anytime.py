@@ -22,6 +22,7 @@ from saver.estimate.sequence import (
     side,
     steer,
 )
+from saver.play import Stage
 from saver.safety.boundaries import best_rho, mixture_two_sided
 
 pytestmark = pytest.mark.slow
@@ -172,7 +173,7 @@ def test_ever_wrong_at_most_as_often_as_promised(law):
     truth = 0.7 * means[0] + 0.3 * means[1]
     problem = asked(reward=promise)
     keeper = saver.collect.Setup(problem, "on-policy", 150).anytime["target"]
-    ways = [saver.safety.Stage(TWO).play(np.eye(2)[[a]]) for a in (0, 1)]
+    ways = [Stage(TWO).play(np.eye(2)[[a]]) for a in (0, 1)]
     for _ in range(100):
         book, missed, once = keeper.open(), False, False
         sums = np.zeros((2, 3))

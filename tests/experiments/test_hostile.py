@@ -18,8 +18,9 @@ from saver.experiments.auditing.rewards import REWARDS
 from saver.experiments.auditing.worlds import Place
 from saver.experiments.tables import TABLES
 from saver.experiments.work import silent
+from saver.play import Stage
 from saver.problem import Bounded, SubGaussian, bellman
-from saver.safety import LEDGERS, Stage
+from saver.safety import LEDGERS
 from saver.safety.certified import Certified
 from saver.safety.learned import Learned
 from saver.theory.verdict import remarks

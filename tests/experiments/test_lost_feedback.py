@@ -15,8 +15,9 @@ from saver.experiments.auditing.losses import counted
 from saver.experiments.auditing.manners import CASES, EPISODES, MANNERS, ONE_OUTCOME, WORLDS, Case
 from saver.experiments.tables import TABLES
 from saver.experiments.work import silent
+from saver.play import Stage
 from saver.problem import Bounded, SubGaussian
-from saver.safety import LEDGERS, Stage
+from saver.safety import LEDGERS
 from saver.safety.certified import Certified
 
 pytestmark = pytest.mark.slow

@@ -96,6 +96,13 @@ def test_a_misspelt_name_is_an_attribute_error_that_knows_a_near_one():
     assert not hasattr(saver, "__wrapped__")
 
 
+def test_a_name_that_moved_says_where_it_is():
+    with pytest.raises(ImportError, match=r"^saver.safety.Stage is saver.play.Stage now$"):
+        from saver.safety import Stage  # noqa: F401
+    with pytest.raises(AttributeError, match=r"no attribute 'LEDGER'; did you mean 'LEDGERS'"):
+        saver.safety.LEDGER  # noqa: B018
+
+
 def test_the_audit_makes_its_worlds_when_they_are_used():
     code = """
 from saver.problem import Bernoulli, Empirical, Gaussian, Mdp, Problem, World

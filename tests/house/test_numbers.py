@@ -8,8 +8,8 @@ import pytest
 from kept import Kept, observed
 
 import saver
+from saver.play import Stage
 from saver.problem.moments import Moments
-from saver.safety import Stage
 from saver.safety.boundaries import best_rho, mixture, mixture_two_sided, stitched
 
 pytestmark = pytest.mark.slow

@@ -15,6 +15,7 @@ import saver
 ROOT = Path(__file__).parents[2]
 FLOW = [
     "problem",
+    "play",
     "design",
     "safety",
     "estimate",

@@ -11,8 +11,9 @@ import pytest
 import saver
 from saver import Bounded, Campaign, Episode, Guardrail, Problem, SubGaussian
 from saver.errors import InvalidData, InvalidProblem, SaverError
+from saver.play import Stage
 from saver.problem.gymtable import GymTable, greedy
-from saver.safety import LEDGERS, Stage, Terms
+from saver.safety import LEDGERS, Terms
 
 UNIT = SubGaussian(0.1, 0.0, 1.0)
 MDP = saver.Mdp(np.zeros((1, 2, 1)), horizon=1)

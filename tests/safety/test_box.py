@@ -7,7 +7,7 @@ import pytest
 from kept import DELTA, MDP, SCALE, SECOND, K, Kept, observed, problem, two_starts
 
 import saver
-from saver.safety import Stage
+from saver.play import Stage
 from saver.safety.boundaries import best_rho, mixture, mixture_two_sided
 from saver.safety.noise import least
 from saver.safety.widths import Box

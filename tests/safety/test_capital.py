@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 from saver import Bounded, Guardrail, Mdp, Problem
-from saver.safety import Stage
+from saver.play import Stage
 from saver.safety.bernstein import LIKELY
 from saver.safety.capital import RENEWED, Capital, bet, control, fewest_gains, spent
 from saver.safety.certified import Certified

@@ -11,8 +11,8 @@ from worlds import ONE_KNOWN, WORLDS
 
 from saver import COLLECTORS, Bounded, Campaign, Guardrail, Player, Problem, SubGaussian
 from saver.collect import Trial
+from saver.play import Stage
 from saver.problem import weights
-from saver.safety import Stage
 from saver.safety.certified import Certified
 from saver.safety.learned import Learned
 from saver.simulator import knowledge_of

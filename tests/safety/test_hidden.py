@@ -9,7 +9,7 @@ from kept import MDP, SCALE, SECOND, Kept, observed, problem, two_starts
 from scipy.stats import binom
 
 import saver
-from saver.safety import Stage
+from saver.play import Stage
 from saver.safety.boundaries import mixture, mixture_two_sided
 from saver.safety.hidden import log_choices, log_sets, most_visits, unseen
 from saver.safety.noise import least, missing

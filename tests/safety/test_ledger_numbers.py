@@ -8,7 +8,7 @@ from kept import DELTA, GIVEN, MDP, OTHER, SCALE, SECOND, K, Kept, observed, pro
 from slowly import by_theta
 
 import saver
-from saver.safety import Stage
+from saver.play import Stage
 from saver.safety.boundaries import best_rho, mixture, mixture_table, mixture_two_sided, stitched
 from saver.safety.hidden import unseen
 from saver.safety.latest import Latest, Plugin

@@ -7,7 +7,7 @@ import pytest
 from kept import DELTA, GIVEN, MDP, OTHER, SCALE, SECOND, K, Kept, observed, problem, two_starts, two_steps
 
 import saver
-from saver.safety import Stage
+from saver.play import Stage
 from saver.safety.boundaries import best_rho, mixture, mixture_two_sided
 from saver.safety.capital import fewest_gains
 from saver.safety.hidden import unseen

@@ -11,7 +11,7 @@ from scipy.stats import binom
 from slowly import root
 
 from saver import Bounded, SubGaussian
-from saver.safety import Stage
+from saver.play import Stage
 from saver.safety.boundaries import best_rho, mixture
 from saver.safety.noise import Rule, least, missing
 

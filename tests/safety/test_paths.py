@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 from slowly import by_theta
 
 from saver import Mdp, Problem, SubGaussian
-from saver.safety import Stage
+from saver.play import Stage
 from saver.safety.paths import ROUNDING, best_theta, path_bound
 
 PARTS = st.one_of(st.just(0.0), st.floats(1e-3, 20.0))

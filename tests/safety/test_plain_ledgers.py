@@ -5,7 +5,8 @@ import pytest
 from kept import problem
 
 from saver import SubGaussian
-from saver.safety import LEDGERS, Stage, Terms
+from saver.play import Stage
+from saver.safety import LEDGERS, Terms
 
 PLAIN = ["plugin", "latest", "paper"]
 

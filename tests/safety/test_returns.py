@@ -8,7 +8,8 @@ from kept import Kept, observed
 
 from saver import Bounded, Guardrail, Problem, SubGaussian, Unknown
 from saver.errors import InvalidProblem
-from saver.safety import Terms, ledger_for, stage_of
+from saver.play import stage_of
+from saver.safety import Terms, ledger_for
 from saver.safety.bernstein import Bernstein, excess
 from saver.safety.boundaries import best_rho, mixture
 from saver.safety.returns import LearnedReturns, PluginReturns, Returns

@@ -7,7 +7,7 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import binom
 
 from saver import Bounded, Guardrail, Problem, SubGaussian, Unknown
-from saver.safety import stage_of
+from saver.play import stage_of
 from saver.safety.bernstein import Bernstein
 from saver.safety.boundaries import best_rho
 from saver.safety.returns import Returns, WholeSums

@@ -8,7 +8,7 @@ from kept import Kept, observed
 from slowly import SlowReturns
 
 from saver import Bounded, Guardrail, Problem, SubGaussian, Unknown
-from saver.safety import stage_of
+from saver.play import stage_of
 from saver.safety.returns import LearnedReturns, Returns
 
 EPISODES = 24

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kept import Kept, observed
 
 from saver import Mdp, Problem, SubGaussian, scenarios
-from saver.safety import Stage
+from saver.play import Stage
 from saver.safety.boundaries import best_rho, mixture, mixture_two_sided, stitched
 from saver.safety.hidden import unseen
 from saver.safety.widths import Box, paper_lower, paper_width

@@ -14,7 +14,8 @@ from saver import Bounded, Campaign, Mdp, Problem, SubGaussian, Unknown
 from saver.errors import AssumptionWarning, InvalidData, InvalidProblem
 from saver.experiments.auditing.losses import some
 from saver.experiments.auditing.manners import BY_START, VETO_CASES, VETOES, Case
-from saver.safety import LEDGERS, Stage, registry, stage_of
+from saver.play import Stage, stage_of
+from saver.safety import LEDGERS, registry
 from saver.safety.boundaries import best_rho, mixture
 from saver.safety.certified import Certified
 from saver.safety.returns import Returns

@@ -6,7 +6,8 @@ import pytest
 import saver
 from saver import design
 from saver.errors import InvalidProblem
-from saver.safety import LEDGERS, Stage, Terms
+from saver.play import Stage
+from saver.safety import LEDGERS, Terms
 from saver.scenarios import shop as make
 from saver.scenarios.shop import ACTIONS, PAGES, PRICE
 

@@ -20,7 +20,7 @@ from saver import (
     scenarios,
 )
 from saver.collect import Trial
-from saver.safety import stage_of
+from saver.play import stage_of
 from saver.simulator import Truth, rounds
 from saver.simulator.truth import Account
 

@@ -10,7 +10,7 @@ from test_theory import bandit_of
 
 import saver
 from saver.errors import InvalidProblem
-from saver.safety import Stage
+from saver.play import Stage
 from saver.safety.boundaries import best_rho, mixture
 from saver.safety.hidden import log_sets, unseen
 from saver.simulator import Player, Truth

@@ -13,7 +13,7 @@ from models import random_graph, random_policy, random_tree
 
 import saver
 from saver.errors import InvalidProblem
-from saver.safety import Stage
+from saver.play import Stage
 from saver.safety.boundaries import best_rho, mixture
 from saver.theory import Undefined, regret_rate
 from saver.theory.rate import _fit

@@ -16,11 +16,11 @@ from saver.estimate import Estimate
 from saver.estimate.asymptotic import heavy, in_the_limit
 from saver.estimate.certainty import learned_parts, noise_of, weighted
 from saver.estimate.log import estimate, seen_moves
+from saver.play.policy import Policy
 from saver.problem import checks
 from saver.problem.bellman import weights
 from saver.problem.question import DIFFERENCE, difference
 from saver.problem.statement import Problem
-from saver.safety.policies import Policy
 
 BETTER, WORSE, UNKNOWN = "better", "worse", "not yet known"
 

@@ -15,8 +15,8 @@ from saver.collect.setup import Setup
 from saver.collect.state import State, settle
 from saver.collect.trial import Trial
 from saver.estimate.log import take
+from saver.play.policy import Policy
 from saver.problem.episode import Episode
-from saver.safety.policies import Policy
 
 
 def apply(setup: Setup, state: State, event: Event) -> State:

@@ -21,11 +21,11 @@ from saver.collect.setup import Setup
 from saver.collect.state import DESIGNED, KINDS, State, generator_at, words
 from saver.collect.tracker import follow_design
 from saver.collect.trial import Trial
-from saver.design.flows import richest
 from saver.estimate.log import seen_moves
+from saver.play.nodes import richest
+from saver.play.policy import Policy
 from saver.problem.moving import still
 from saver.safety import GATES
-from saver.safety.policies import Policy
 
 
 class Candidate(NamedTuple):

@@ -10,7 +10,7 @@ from saver._types import Ints
 from saver.collect.events import BASELINE, EXPLORE, PLAN, Plan
 from saver.collect.planning import UNNEEDED
 from saver.collect.setup import Setup
-from saver.safety.policies import Policy
+from saver.play.policy import Policy
 
 
 class Following(NamedTuple):

@@ -14,9 +14,9 @@ import numpy as np
 from saver._jit import jit
 from saver._types import Floats
 from saver.collect.knowledge import Statistics
+from saver.play.policy import Policy
 from saver.problem.codec import portable
 from saver.problem.moving import earned, still
-from saver.safety.policies import Policy
 
 
 @portable("foresight")

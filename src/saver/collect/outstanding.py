@@ -13,7 +13,7 @@ import numpy as np
 from saver._jit import brief
 from saver._types import Floats
 from saver.collect.setup import Setup
-from saver.safety import Play
+from saver.play import Play
 
 UNIT = 2.0**40  # of one visit
 

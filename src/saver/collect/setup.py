@@ -20,6 +20,8 @@ from saver.collect.trial import Trial
 from saver.design import coverage
 from saver.errors import InvalidProblem
 from saver.estimate.anytime import Anytime
+from saver.play import Play, stage_of
+from saver.play.policy import Policy
 from saver.problem import checks
 from saver.problem.codec import fingerprint
 from saver.problem.guardrail import Rail
@@ -27,8 +29,7 @@ from saver.problem.moments import Moments
 from saver.problem.question import VALUE
 from saver.problem.small import is_small
 from saver.problem.statement import Problem
-from saver.safety import LOSSES, ORDERS, Ledger, Play, Terms, ledger_for, stage_of
-from saver.safety.policies import Policy
+from saver.safety import LOSSES, ORDERS, Ledger, Terms, ledger_for
 
 USED, PLUGIN = "used", "plugin"  # the ledger behind the gate, and the one that every campaign keeps beside it
 

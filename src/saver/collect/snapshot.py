@@ -16,9 +16,9 @@ from saver.collect.setup import Setup, fingerprint_of
 from saver.collect.state import State, settle
 from saver.collect.trial import Trial
 from saver.errors import InvalidData
+from saver.play.policy import Policy
 from saver.problem.codec import pack, unpack
 from saver.problem.statement import Problem
-from saver.safety.policies import Policy
 
 FORMAT = 6
 BROKEN = (KeyError, TypeError, AttributeError, ValueError, IndexError, AssertionError, zlib.error)

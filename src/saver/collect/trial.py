@@ -9,8 +9,8 @@ import numpy as np
 
 from saver._types import Floats
 from saver.errors import InvalidData
+from saver.play.policy import Policy
 from saver.problem import checks
-from saver.safety.policies import Policy
 
 
 @dataclass(frozen=True, eq=False)

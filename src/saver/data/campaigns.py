@@ -14,10 +14,10 @@ from saver.collect.following import policy_of
 from saver.collect.setup import Setup
 from saver.data.episodes import Episodes
 from saver.errors import InvalidData
+from saver.play.policy import Policy
 from saver.problem import checks
 from saver.problem.episode import Episode
 from saver.problem.statement import Problem
-from saver.safety.policies import Policy
 
 
 def from_campaign(campaign: Campaign) -> Episodes:

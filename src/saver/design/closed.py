@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from saver._jit import loop
 from saver._types import Floats, Ints
-from saver.design.flows import Nodes
 from saver.design.limits import Design, check_variance
 from saver.errors import InvalidPolicy, InvalidProblem
+from saver.play.nodes import Nodes
 from saver.problem import checks
 from saver.problem.bellman import by_step
 from saver.problem.mdp import Mdp

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from saver._jit import inner, jit
-from saver.design.flows import followed
 from saver.design.passes import best, magnitudes, objective
 from saver.design.single import ROUNDING
+from saver.play.nodes import followed
 
 TRIES = 8  # to make a behaviour safe in phases
 MIX = 1e-3  # of uniform play in a starting point

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saver._types import Bools, Floats, Ints
-from saver.design.flows import Nodes
+from saver.play.nodes import Nodes
 
 LONG = 100_000  # flows above which a horizon is cut into phases
 PHASES = 18

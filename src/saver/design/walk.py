@@ -8,9 +8,9 @@ import numpy as np
 
 from saver._types import Floats
 from saver.design import mixing, passes
-from saver.design.flows import Nodes
 from saver.design.unrolled import Unrolled
 from saver.errors import InvalidData
+from saver.play.nodes import Nodes
 from saver.problem.mdp import Mdp
 from saver.problem.moving import still
 

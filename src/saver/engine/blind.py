@@ -37,10 +37,10 @@ from saver.engine.kernel.returns import asked_of_returns
 from saver.engine.reference import interval_of
 from saver.estimate.asymptotic import in_the_limit
 from saver.estimate.interval import LEVEL
+from saver.play.policy import Policy
 from saver.problem.bellman import powers
 from saver.problem.moving import still
 from saver.problem.world import SHARED
-from saver.safety.policies import Policy
 
 
 class BlindSetting(Setting):

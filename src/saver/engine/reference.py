@@ -12,10 +12,10 @@ from saver._types import Floats, Ints
 from saver.collect import Campaign, Collector, Trial
 from saver.engine.runs import ANSWERS, COMMON, GUARDED
 from saver.estimate import Estimate
+from saver.play import stage_of
 from saver.problem.episode import Episode
 from saver.problem.seeds import child_seed
 from saver.problem.world import Scenario
-from saver.safety import stage_of
 from saver.simulator import Feedback, Player, Truth, knowledge_of, rounds
 
 

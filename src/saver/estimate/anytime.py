@@ -33,6 +33,7 @@ from saver.estimate.sequence import (
     steering,
     variance_of,
 )
+from saver.play.stage import Play, farthest
 from saver.problem.bellman import visits
 from saver.problem.codec import portable
 from saver.problem.episode import Episode
@@ -41,7 +42,6 @@ from saver.problem.promise import Bounded
 from saver.problem.sums import Sums
 from saver.safety.hidden import EIGHT, log_sets, most_visits, unseen
 from saver.safety.ledger import Terms
-from saver.safety.plays import Play, farthest
 
 TINY = 1e-300
 OUT, TOLD, HIDDEN = "out", "told", "hidden"

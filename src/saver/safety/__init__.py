@@ -1,8 +1,8 @@
 """Safety: boundaries, ledgers of what was earned, gates that decide what may be played."""
 
+from saver._late import moved
 from saver.safety.gates import GATES
 from saver.safety.ledger import LOSSES, ORDERS, Book, Ledger, Terms, Ticket
-from saver.safety.plays import Play, Stage, stage_of
 from saver.safety.registry import LEDGERS, ledger_for
 
 __all__ = [
@@ -12,10 +12,9 @@ __all__ = [
     "ORDERS",
     "Book",
     "Ledger",
-    "Play",
-    "Stage",
     "Terms",
     "Ticket",
     "ledger_for",
-    "stage_of",
 ]
+
+__getattr__ = moved("saver.safety", {name: f"saver.play.{name}" for name in ("Play", "Stage", "stage_of")})

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from saver._types import Floats
+from saver.play.stage import Play
 from saver.problem.promise import Bounded
 from saver.safety.boundaries import best_rho, mixture, stitched
 from saver.safety.capital import Capital, fewest_gains
@@ -20,7 +21,6 @@ from saver.safety.hidden import EIGHT, log_choices, most_visits, unseen
 from saver.safety.ledger import Ledger, Terms
 from saver.safety.noise import Rule, least
 from saver.safety.paths import path_bound
-from saver.safety.plays import Play
 from saver.safety.shares import NEVER, NOISE, PAIRS, Shares, shares
 from saver.safety.sums import Bets, Sums
 from saver.safety.widths import Box

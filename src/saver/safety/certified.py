@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from saver._types import Floats
+from saver.play.stage import Play
 from saver.problem.episode import Episode
 from saver.problem.history import BEFORE
 from saver.problem.moments import Moments
@@ -49,7 +50,6 @@ from saver.safety.entries import (
 )
 from saver.safety.ledger import Ticket
 from saver.safety.noise import missing
-from saver.safety.plays import Play
 
 
 class Certified(Argument):

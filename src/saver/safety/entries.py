@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from saver.play.stage import Play
 from saver.problem.codec import portable
 from saver.safety.ledger import Book, Ticket
-from saver.safety.plays import Play
 
 OUT, TOLD, CUT, LOST, CANCELLED = "out", "told", "cut", "lost", "cancelled"
 VETOED = "vetoed"  # cancelled by somebody who may have seen where it would start and what it would draw

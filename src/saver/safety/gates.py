@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from saver.play.stage import Play
 from saver.safety.ledger import Ledger
-from saver.safety.plays import Play
 
 ROUNDING = 1e-12  # of the ledger's unit
 

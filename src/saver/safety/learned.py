@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from saver.play.stage import Play
 from saver.problem.codec import portable
 from saver.problem.episode import Episode
 from saver.problem.history import Logged
@@ -40,7 +41,6 @@ from saver.safety.hidden import EIGHT, log_sets, unseen
 from saver.safety.ledger import Terms
 from saver.safety.noise import Rule, least
 from saver.safety.paths import path_bound
-from saver.safety.plays import Play
 from saver.safety.shares import NEVER, NOISE, RETURNS, learning
 from saver.safety.sums import LearnedBets
 

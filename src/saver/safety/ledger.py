@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saver._types import Floats
+from saver.play.stage import Play, Stage
 from saver.problem.codec import portable
 from saver.problem.episode import Episode
 from saver.problem.guardrail import Rail
 from saver.problem.history import Logged
 from saver.problem.statement import Problem
-from saver.safety.plays import Play, Stage
 
 LOSSES = ("hostile", "random")  # who chooses what is told: somebody who may know the outcomes, or chance
 ORDERS = ("any", "asked")  # in which trials start

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from saver._types import Floats
+from saver.play.stage import Play
 from saver.problem.codec import portable
 from saver.problem.episode import Episode
 from saver.problem.history import Logged
 from saver.problem.moments import Moments
 from saver.safety.ledger import Book, Ledger
-from saver.safety.plays import Play
 from saver.safety.widths import paper_lower, paper_width
 
 

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from saver._types import Floats
+from saver.play.stage import Play
 from saver.problem.codec import portable
 from saver.problem.episode import Episode
 from saver.problem.history import Logged
@@ -35,7 +36,6 @@ from saver.safety.entries import TOLD, VETOED, CertifiedBook, CertifiedTicket, L
 from saver.safety.learned import FEW, PART, Learned
 from saver.safety.ledger import Book, Ledger, Terms
 from saver.safety.noise import Rule
-from saver.safety.plays import Play
 from saver.safety.shares import NOISE, Shares, shares_of_returns
 from saver.safety.sums import Sums
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from saver._types import Floats, Ints
 from saver.collect import Collector, Knowledge, Trial
+from saver.play import Stage
+from saver.play.policy import Policy
 from saver.problem.bellman import value as bellman_value
 from saver.problem.question import question
 from saver.problem.world import Scenario
-from saver.safety import Stage
-from saver.safety.policies import Policy
 
 
 def knowledge_of(scenario: Scenario, collector: Collector) -> Knowledge:

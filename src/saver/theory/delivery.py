@@ -9,9 +9,9 @@ import numpy as np
 
 from saver._types import Floats
 from saver.collect.tracker import follow_design
+from saver.play.stage import Play, Stage
 from saver.problem import checks
 from saver.safety import LOSSES, ORDERS
-from saver.safety.plays import Play, Stage
 
 TRACKED = 100  # episodes that say how often which policy is played
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from saver._types import Bools, Floats, Ints
 from saver.design import Design, dag, is_tree, tree
-from saver.design.flows import Nodes
+from saver.play.nodes import Nodes
 from saver.problem.bellman import by_step
 from saver.problem.statement import Problem
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from saver._types import Floats
-from saver.design.flows import richest
 from saver.design.limits import check_variance, limit_of
+from saver.play.nodes import richest
+from saver.play.policy import Policy
+from saver.play.stage import Stage
 from saver.problem import visits
 from saver.problem.world import Scenario
-from saver.safety.plays import Stage
-from saver.safety.policies import Policy
 from saver.theory.delivery import AT_ONCE, Delivery
 from saver.theory.nodewise import Number, Undefined
 from saver.theory.reporting import Report, Reporting

@@ -19,10 +19,10 @@ from saver.estimate.asymptotic import start, stretched
 from saver.estimate.certainty import weighted
 from saver.estimate.interval import LEVEL
 from saver.estimate.sequence import Steering, renewed, steer
+from saver.play.stage import Play, Stage
 from saver.problem.moments import Moments
 from saver.problem.world import Scenario
 from saver.safety.ledger import Terms
-from saver.safety.plays import Play, Stage
 from saver.theory.delivery import TRACKED, Delivery, tracked
 from saver.theory.turnout import Counts, Turnout
 

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from saver._types import Floats
-from saver.design.flows import richest
+from saver.play.nodes import richest
+from saver.play.stage import Play, Stage
 from saver.problem import Problem, visits
 from saver.problem.bellman import return_variance
 from saver.problem.guardrail import Rail
@@ -18,7 +19,6 @@ from saver.problem.moments import Moments
 from saver.safety.certified import Certified
 from saver.safety.entries import Tally
 from saver.safety.ledger import Terms
-from saver.safety.plays import Play, Stage
 from saver.theory.delivery import AT_ONCE, Delivery, Worth, steps, tracked
 
 MANY = 10**9  # episodes; what needs more is called out of reach

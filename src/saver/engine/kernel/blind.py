@@ -12,7 +12,6 @@ import numpy as np
 from saver._jit import inlined, inner, loop
 from saver._types import Bools, Floats, Ints
 from saver.collect.foresight import Foresight
-from saver.design.flows import Nodes
 from saver.engine.kernel.candidates import affordable
 from saver.engine.kernel.entering import count_truth
 from saver.engine.kernel.episodes import (
@@ -48,6 +47,7 @@ from saver.engine.kernel.reaching import as_baseline
 from saver.engine.kernel.returns import begin_returns, enter_returns, look_at_history, record_returns
 from saver.engine.kernel.sampling import act, choose, draw, take
 from saver.engine.kernel.streams import uniform
+from saver.play.nodes import Nodes
 from saver.problem.moving import earned
 
 DRAWN = 4  # a further column of `flags`: what is promised of a trial is decided by its draws, in truth

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from saver._jit import inlined, inner
-from saver.design.flows import richest
 from saver.engine.kernel.following import row_of
 from saver.engine.kernel.forms import BY_NODE, FIRST, PROSPECTIVE, SAFE
 from saver.engine.kernel.guards import after, believed, likely_mean, required_at, value_of
 from saver.engine.kernel.rails import HALF, LIKELY, LOWER, MIDDLE, ROOM, TRUE
 from saver.engine.kernel.reaching import reach
-from saver.safety.plays import farthest
+from saver.play.nodes import richest
+from saver.play.stage import farthest
 
 
 @inlined

@@ -17,7 +17,6 @@ from saver.collect.foresight import gained
 from saver.collect.learning import average, hope, shrunk, tried
 from saver.collect.planning import GAP, QUOTA, SETTLED, UNNEEDED, attainable, need
 from saver.design.asking import learnable, reaches
-from saver.design.flows import Nodes
 from saver.design.mixing import at_stake, begun, made_safe, safest, sizes_of, visited
 from saver.design.passes import best
 from saver.design.plan import Asked, deterred
@@ -42,6 +41,7 @@ from saver.engine.kernel.memory import COUNT, MEAN, SQUARES
 from saver.engine.kernel.rails import MEAN as GUARDED
 from saver.engine.kernel.returns import asked_of_returns
 from saver.estimate.pricing import priced
+from saver.play.nodes import Nodes
 from saver.problem.checks import EXACT, LARGEST
 from saver.problem.moving import follow, lawful, met, rated, reached
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from saver._jit import inlined, inner, jit
-from saver.design.flows import richest
 from saver.engine.kernel.following import row_of
 from saver.engine.kernel.forms import (
     BY_NODE,
@@ -21,9 +20,10 @@ from saver.engine.kernel.forms import (
 )
 from saver.engine.kernel.memory import CONSTRAINT, COUNT
 from saver.engine.kernel.reaching import lower_bound, pair_sums, path_low, place, reach
+from saver.play.nodes import richest
+from saver.play.stage import farthest
 from saver.safety.boundaries import stitched
 from saver.safety.noise import least, missing
-from saver.safety.plays import farthest
 
 
 @inlined

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from saver._types import Bools, Floats, Ints
-from saver.design.flows import Nodes
+from saver.play.nodes import Nodes
 from saver.safety.noise import Rule
 from saver.safety.widths import Numbers
 

@@ -45,12 +45,13 @@ from saver.engine.kernel.rails import is_guarded
 from saver.estimate import ESTIMATORS
 from saver.estimate.interval import LEVEL
 from saver.estimate.sequence import Steering, bands, levels
+from saver.play import Stage
 from saver.problem.bellman import by_step
 from saver.problem.laws import Bernoulli, Empirical, Gaussian, Law
 from saver.problem.mdp import Mdp
 from saver.problem.promise import Bounded
 from saver.problem.world import SHARED, Scenario
-from saver.safety import LEDGERS, Ledger, Stage
+from saver.safety import LEDGERS, Ledger
 from saver.safety.boundaries import mixture_table
 from saver.safety.certified import Certified
 from saver.safety.gates import ROUNDING

@@ -25,8 +25,8 @@ from saver.experiments.auditing.unknown import WORLDS as UNKNOWN
 from saver.experiments.auditing.worlds import SHAPES, Place, describe
 from saver.experiments.steps import Plan, Step
 from saver.experiments.work import Tick, named_seed
+from saver.play import Stage
 from saver.problem import Problem, Scenario
-from saver.safety import Stage
 
 LOOKS, FIRST, LATER = 150, 50, 500  # at the interval at all times; LATER is where it is right in the limit
 FEWER = 7  # at least so many episodes between two looks, on average

@@ -12,9 +12,9 @@ from models import paths, random_graph, random_maze, random_policy
 
 import saver
 from saver.collect import Trial
-from saver.design.flows import richest
+from saver.play import Stage
+from saver.play.nodes import richest
 from saver.problem import visits, weights
-from saver.safety import Stage
 
 SEEDS = st.integers(0, 10_000)
 

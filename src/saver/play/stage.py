@@ -11,9 +11,9 @@ import numpy as np
 
 from saver._jit import jit
 from saver._types import Floats
-from saver.design.flows import Nodes, followed, raised
+from saver.play.nodes import Nodes, followed, raised
+from saver.play.policy import REMEMBERED, Grid, Policy
 from saver.problem.moving import still
-from saver.safety.policies import REMEMBERED, Grid, Policy
 
 CERTAIN = 1.0 - 1e-9  # a probability, but for rounding
 T = TypeVar("T")

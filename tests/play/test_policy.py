@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from saver import Mdp
-from saver.safety import Stage
-from saver.safety.policies import REMEMBERED
+from saver.play import Stage
+from saver.play.policy import REMEMBERED
 
 # State 0 leads to 1 or 2 by action 0 or 1 and only in the first of three steps; 3 is never met. State 2 has
 # action 1 only.
