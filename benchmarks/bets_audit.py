@@ -28,7 +28,7 @@ from saver.experiments.auditing.guarded import guarded
 from saver.experiments.auditing.hostile import HOSTILE
 from saver.experiments.auditing.judge import ERROR, tail, upper_bound
 from saver.experiments.auditing.manners import paths
-from saver.experiments.auditing.unknown import EDGES
+from saver.experiments.auditing.uncharted import EDGES
 from saver.problem import Scenario
 
 RUNS, SLOW, LOOKS = 2000, 500, 150

@@ -1,6 +1,6 @@
 """The promise where transitions are unknown, counted.
 
-A trial is then known by what it earned alone. Worlds (experiments/auditing/unknown.py): at the edge, where a
+A trial is then known by what it earned alone. Worlds (auditing/uncharted.py): at the edge, where a
 designed episode is worth just less than what is required and a state drawn at the start decides all that is
 observed in it, or whether it ends at once; hostile worlds and random ones of the audit, with something to
 spend; and feedback that is lost or late. Who plays: the target; the exact design; `reckless`, who knows the

@@ -17,12 +17,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from numba.core import compiler, serialize, sigutils
-from numba.core.caching import _Cache
+from numba.core import serialize, sigutils
+from numba.core.caching import CompileResultCacheImpl, _Cache
 
 from saver._content import VERSIONS, content, described, digest
 
-result, plain, signatures = (cast(Any, part) for part in (compiler.CompileResult, serialize, sigutils))
+written, plain, signatures = (cast(Any, part) for part in (CompileResultCacheImpl, serialize, sigutils))
 HEAD, SIZE = b"saver code 1\n", hashlib.sha256().digest_size
 SUFFIX, PARTIAL = ".code", ".part"
 DAY, UNUSED = 86400.0, 90 * 86400.0  # seconds; what nobody has loaded for so long is removed
@@ -93,7 +93,7 @@ class Kept(_Cache):
         if data is None:
             return None
         try:
-            return result._rebuild(target_context, *pickle.loads(data))
+            return written.rebuild(None, target_context, pickle.loads(data))
         except Exception as cause:
             _say(f"the compiled code in {path} cannot be loaded ({cause!r}) and is made anew")
             return None
@@ -104,7 +104,7 @@ class Kept(_Cache):
         if path is None or data.lifted or data.library.has_dynamic_globals:
             return
         try:
-            write(path, plain.dumps(data._reduce()))
+            write(path, plain.dumps(written.reduce(None, data)))
         except OSError as cause:
             _lost(str(cause))
 

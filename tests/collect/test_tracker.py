@@ -7,8 +7,8 @@ import pytest
 
 from saver import COLLECTORS, Campaign, Player, scenarios
 from saver.collect import Setup
-from saver.collect.following import unplanned
 from saver.collect.outstanding import Outstanding
+from saver.collect.planned import unplanned
 from saver.collect.planning import UNNEEDED, needed_pairs
 from saver.simulator import knowledge_of
 

@@ -8,7 +8,7 @@ import pytest
 from data_room.logs import Shop
 
 import saver
-from saver.cli.guarding import guardrails_of, policies_of
+from saver.cli.guardrails import guardrails_of, policies_of
 from saver.cli.main import _run
 from saver.errors import InvalidProblem
 

@@ -315,9 +315,9 @@ def test_a_parquet_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
 
 
 def test_too_many_labels_are_refused(monkeypatch):
-    from saver.data import labels
+    from saver.data import naming
 
-    monkeypatch.setattr(labels.Labels.__init__, "__defaults__", ((), 3))
+    monkeypatch.setattr(naming.Labels.__init__, "__defaults__", ((), 3))
     columns = {name: list(range(5)) for name in SMALL} | {"step": [0] * 5}
     with pytest.raises(InvalidData, match="column 'state': it has more than 3 different labels"):
         read_log(pa.table(columns))

@@ -11,7 +11,7 @@ from programs import smallest_limit
 
 from saver import Mdp, Problem, SubGaussian
 from saver.design import Planner, Warm, exact, limit, passes, unrolled
-from saver.design.columns import walk_columns
+from saver.design.several import walk_columns
 from saver.design.unrolled import Unrolled
 from saver.errors import InvalidProblem
 from saver.play.nodes import Nodes

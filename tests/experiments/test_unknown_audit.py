@@ -16,7 +16,7 @@ from saver.experiments.auditing import count, judged
 from saver.experiments.auditing.judge import ERROR, tail
 from saver.experiments.auditing.losses import counted
 from saver.experiments.auditing.manners import MANNERS, UNKNOWN, UNKNOWN_CASES, Case
-from saver.experiments.auditing.unknown import (
+from saver.experiments.auditing.uncharted import (
     ALL,
     BLIND,
     COLLECT,

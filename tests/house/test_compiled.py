@@ -18,7 +18,7 @@ import pytest
 
 from saver._content import content, described
 from saver._kept import HEAD, SIZE, read
-from saver.engine.kernel.memory import NOW
+from saver.engine.kernel.keeping import NOW
 
 SOURCES = Path(__file__).parents[2] / "src"
 TOYS = '''

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from saver import __version__
-from saver.cli import campaigns, show
+from saver.cli import show, stores
 from saver.cli.logs import asked, evaluate, fit
 from saver.cli.options import (
     Alpha,
@@ -49,7 +49,7 @@ app = typer.Typer(
     epilog="Try `saver list`, then `saver diagnose bandit`, then `saver reproduce --quick`.",
 )
 
-app.add_typer(campaigns.app, name="campaign")
+app.add_typer(stores.app, name="campaign")
 
 
 @app.callback()
@@ -233,7 +233,7 @@ def design(
     """
     if picture is not None:
         check_picture(picture)
-    from saver.cli.designs import print_designs
+    from saver.cli.comparing import print_designs
     from saver.experiments.pictures import visit_tables
     from saver.experiments.tables import TABLES
     from saver.experiments.work import limit_rows, policies, visit_rows

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from saver.cli import show
-from saver.cli.guarding import guardrails_of, policies_of
+from saver.cli.guardrails import guardrails_of, policies_of
 from saver.cli.options import Json
 from saver.errors import InvalidData, InvalidProblem, SaverError
 

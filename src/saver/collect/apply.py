@@ -10,7 +10,7 @@ from saver._jit import brief
 from saver._types import Floats
 from saver.collect.answers import look, look_due
 from saver.collect.events import Abandoned, Asked, Cancelled, Event, Extended, Learned, Told
-from saver.collect.following import following, policy_of
+from saver.collect.planned import following, policy_of
 from saver.collect.setup import Setup
 from saver.collect.state import State, settle
 from saver.collect.trial import Trial

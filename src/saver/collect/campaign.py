@@ -23,12 +23,14 @@ from saver.collect.apply import apply
 from saver.collect.collectors import Collector
 from saver.collect.events import Event
 from saver.collect.knowledge import Knowledge, Statistics
+from saver.collect.planned import policies_of
 from saver.collect.setup import Setup
 from saver.collect.state import State
 from saver.collect.stopping import Precise, check_stopping
 from saver.collect.trial import Trial
 from saver.errors import AssumptionWarning, CampaignEnded, InvalidData, InvalidProblem
 from saver.estimate import Estimate
+from saver.play.policy import Policy
 from saver.problem import checks
 from saver.problem.episode import Episode
 from saver.problem.history import History
@@ -267,6 +269,12 @@ class Campaign:
         if self._events is None:
             raise InvalidProblem('events are kept only by Campaign(..., keep="episodes")')
         return tuple(self._events)
+
+    @property
+    @reading
+    def policies(self) -> dict[int, Policy]:
+        """The policy of each trial by its number, as it was when it was asked, with `keep="episodes"`."""
+        return policies_of(self._setup, self.events)
 
     @reading
     def estimate(

@@ -14,8 +14,8 @@ from saver._jit import brief
 from saver._types import Bools, Floats, Ints
 from saver.collect.answers import budgets, nearest
 from saver.collect.events import BASELINE, EXPLORE, PLAN, Asked, Plan
-from saver.collect.following import Following, exploration_of, following, policy_of
 from saver.collect.knowledge import Statistics
+from saver.collect.planned import Following, exploration_of, following, policy_of
 from saver.collect.planning import next_plan
 from saver.collect.setup import Setup
 from saver.collect.state import DESIGNED, KINDS, State, generator_at, words

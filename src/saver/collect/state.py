@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from saver.collect.events import Plan
-from saver.collect.following import following
 from saver.collect.outstanding import Outstanding
+from saver.collect.planned import following
 from saver.collect.setup import Setup
 from saver.collect.trial import Trial
 from saver.problem.codec import portable

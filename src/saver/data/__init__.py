@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from saver._late import late
-from saver.data.campaigns import from_campaign
 from saver.data.episodes import Episodes
 from saver.data.fitted import Fitted
 from saver.data.fitting import fit
@@ -12,6 +11,7 @@ from saver.data.offpolicy import Evaluation, OffPolicy, evaluate, off_policy
 from saver.data.onecall import problem
 from saver.data.playing import CutOff, play
 from saver.data.reading import read_log
+from saver.data.replaying import from_campaign
 from saver.data.scales import Scale
 from saver.data.vector import play_many
 

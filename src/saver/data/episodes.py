@@ -93,13 +93,13 @@ class Episodes(Columns):
 
     def to_arrow(self) -> Any:
         """An Arrow table, one row for each step, that `read_log` reads."""
-        from saver.data.tables import table
+        from saver.data.frames import table
 
         return table(self)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """The same as a Parquet file, whole or not at all."""
-        from saver.data.tables import write_parquet
+        from saver.data.frames import write_parquet
 
         write_parquet(self, path)
 

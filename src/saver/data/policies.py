@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from saver._types import Floats
-from saver.data.labels import Labels
+from saver.data.naming import Labels
 from saver.data.needed import needed
 from saver.data.sources import LABEL, NUMBER, open_source
 from saver.errors import InvalidData, InvalidPolicy

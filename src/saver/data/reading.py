@@ -10,7 +10,7 @@ import numpy as np
 
 from saver._types import Floats, Ints
 from saver.data.episodes import UNSEEN, Episodes
-from saver.data.labels import Labels, is_number, kept
+from saver.data.naming import Labels, is_number, kept
 from saver.data.needed import needed
 from saver.data.ordering import check_steps, ordered
 from saver.data.parquet import ROWS, check_rows

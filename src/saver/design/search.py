@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from saver._types import Floats
-from saver.design.columns import width
+from saver.design.several import width
 from saver.design.unrolled import Unrolled
 
 

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from saver._jit import inner, jit
-from saver.design.columns import combine, mixture, walk_columns, weigh
 from saver.design.multipliers import multiplier_for, multipliers_for
 from saver.design.passes import backward, best, forward, magnitudes, objective, prices, roots
 from saver.design.rows import tilt
@@ -45,6 +44,7 @@ from saver.design.search import (
     STEP,
     WORK,
 )
+from saver.design.several import combine, mixture, walk_columns, weigh
 from saver.design.single import ROUNDING
 
 LOOK, EARLY = 10, 3  # iterations between two looks, and one look before the first of them

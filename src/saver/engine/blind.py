@@ -10,14 +10,20 @@ import numpy as np
 
 from saver._types import Floats, Ints
 from saver.collect.belief import extra
-from saver.collect.following import unplanned
 from saver.collect.foresight import Foresight
 from saver.collect.knowledge import Statistics
 from saver.collect.learning import Learner
+from saver.collect.planned import unplanned
 from saver.collect.planning import next_plan
 from saver.engine.compiled import Setting, Worker
-from saver.engine.kernel import episodes as kernel
-from saver.engine.kernel.blind import (
+from saver.engine.kernel import advancing as kernel
+from saver.engine.kernel.designing import Study, plan_learned
+from saver.engine.kernel.drawing import lay_law
+from saver.engine.kernel.following import rate_all
+from saver.engine.kernel.forms import BY_NODE, FIRST, RANDOM, SAFE, SAME
+from saver.engine.kernel.keeping import Out, Tracker
+from saver.engine.kernel.layout import GATES, is_watched
+from saver.engine.kernel.modelfree import (
     DRAWN,
     Blind,
     Land,
@@ -26,14 +32,8 @@ from saver.engine.kernel.blind import (
     advance_blind,
     new_blind,
 )
-from saver.engine.kernel.designing import Study, plan_learned
-from saver.engine.kernel.following import rate_all
-from saver.engine.kernel.forms import BY_NODE, FIRST, RANDOM, SAFE, SAME
-from saver.engine.kernel.laws import lay_law
-from saver.engine.kernel.layout import GATES, is_watched
-from saver.engine.kernel.memory import Out, Tracker
 from saver.engine.kernel.rails import Shown, lay_guards
-from saver.engine.kernel.returns import asked_of_returns
+from saver.engine.kernel.totals import asked_of_returns
 from saver.engine.reference import interval_of
 from saver.estimate.asymptotic import in_the_limit
 from saver.estimate.interval import LEVEL

@@ -17,17 +17,17 @@ from saver._interrupt import postponed
 from saver._types import Floats, Ints
 from saver.collect import Collector, Setup
 from saver.collect.decide import new_plan
-from saver.collect.following import following, unplanned
 from saver.collect.knowledge import Statistics
+from saver.collect.planned import following, unplanned
 from saver.collect.planning import next_plan
 from saver.collect.state import State
-from saver.engine.kernel import episodes as kernel
+from saver.engine.kernel import advancing as kernel
 from saver.engine.kernel.earning import flush, pace
 from saver.engine.kernel.following import rate_all
 from saver.engine.kernel.forms import ESTIMATED, OUTSIDE, RANDOM
 from saver.engine.kernel.guards import pace_of, required_of
+from saver.engine.kernel.keeping import CONSTRAINT, COUNT, MEAN, SQUARES, Out, Tracker, new_run
 from saver.engine.kernel.layout import lay_rules, lay_scene, lay_sheets, rows_of
-from saver.engine.kernel.memory import CONSTRAINT, COUNT, MEAN, SQUARES, Out, Tracker, new_run
 from saver.engine.kernel.rails import MEAN as GUARDED_MEAN
 from saver.engine.kernel.rails import Guards, Shown, is_guarded, lay_guards
 from saver.engine.kernel.streams import stream

@@ -62,7 +62,7 @@ def episodes_of(many: Columns, rows: Bools) -> Ints:
 def _impossible(mdp: Any, many: Columns) -> Bools:
     """Rows whose move the model does not have."""
     moves = (many.states[:-1] * mdp.actions + many.actions[:-1]) * mdp.states + many.states[1:]
-    known = mdp._moves
+    known = mdp.moves
     found = np.zeros(many.rows, dtype=bool)
     if len(known):
         found[:-1] = known[np.minimum(np.searchsorted(known, moves), len(known) - 1)] != moves

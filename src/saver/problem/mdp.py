@@ -154,7 +154,7 @@ class Mdp(Model):
         )
 
     @cached_property
-    def _moves(self) -> Ints:
+    def moves(self) -> Ints:
         """The moves after which an episode goes on, (state * A + action) * S + next state, sorted."""
         rows = np.repeat(np.arange(self.flow.shape[0]), np.diff(self.flow.indptr))
         found: Ints = np.sort(rows * self.states + self.flow.indices.astype(np.int64))

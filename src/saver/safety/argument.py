@@ -22,7 +22,7 @@ from saver.safety.ledger import Ledger, Terms
 from saver.safety.noise import Rule, least
 from saver.safety.paths import path_bound
 from saver.safety.shares import NEVER, NOISE, PAIRS, Shares, shares
-from saver.safety.sums import Bets, Sums
+from saver.safety.tallies import Bets, Sums
 from saver.safety.widths import Box
 
 

@@ -42,7 +42,7 @@ from saver.safety.ledger import Terms
 from saver.safety.noise import Rule, least
 from saver.safety.paths import path_bound
 from saver.safety.shares import NEVER, NOISE, RETURNS, learning
-from saver.safety.sums import LearnedBets
+from saver.safety.tallies import LearnedBets
 
 FEW, PART = 10.0, 20.0  # baseline episodes that the bounds are tuned to: so many, or one in so many
 

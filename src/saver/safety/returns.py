@@ -37,7 +37,7 @@ from saver.safety.learned import FEW, PART, Learned
 from saver.safety.ledger import Book, Ledger, Terms
 from saver.safety.noise import Rule
 from saver.safety.shares import NOISE, Shares, shares_of_returns
-from saver.safety.sums import Sums
+from saver.safety.tallies import Sums
 
 
 @portable("returns-ticket")

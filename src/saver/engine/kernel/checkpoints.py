@@ -20,7 +20,7 @@ from saver.engine.kernel.forms import (
     R_MEAN,
     R_VARIANCE,
 )
-from saver.engine.kernel.memory import COUNT, MEAN, SQUARES
+from saver.engine.kernel.keeping import COUNT, MEAN, SQUARES
 from saver.engine.kernel.weighing import always
 from saver.estimate.spread import larger, spread
 

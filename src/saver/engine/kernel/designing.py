@@ -37,9 +37,9 @@ from saver.design.search import (
 from saver.design.single import ROUNDING
 from saver.design.solver import descend
 from saver.design.unrolled import BOUND, LONG, Unrolled
-from saver.engine.kernel.memory import COUNT, MEAN, SQUARES
+from saver.engine.kernel.keeping import COUNT, MEAN, SQUARES
 from saver.engine.kernel.rails import MEAN as GUARDED
-from saver.engine.kernel.returns import asked_of_returns
+from saver.engine.kernel.totals import asked_of_returns
 from saver.estimate.pricing import priced
 from saver.play.nodes import Nodes
 from saver.problem.checks import EXACT, LARGEST

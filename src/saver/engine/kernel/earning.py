@@ -18,7 +18,7 @@ from saver.engine.kernel.forms import (
     SAFE,
     WORTH,
 )
-from saver.engine.kernel.memory import CONSTRAINT, COUNT
+from saver.engine.kernel.keeping import CONSTRAINT, COUNT
 from saver.engine.kernel.reaching import lower_bound, pair_sums, path_low, place, reach
 from saver.play.nodes import richest
 from saver.play.stage import farthest

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from saver._jit import inlined, jit
-from saver.engine.kernel.memory import COUNT
+from saver.engine.kernel.keeping import COUNT
 
 
 @inlined

@@ -35,12 +35,12 @@ from saver.engine.kernel.forms import (
     SAME,
 )
 from saver.engine.kernel.guards import box_pair, renew_control
-from saver.engine.kernel.learning import learn
-from saver.engine.kernel.memory import COUNT
+from saver.engine.kernel.keeping import COUNT
 from saver.engine.kernel.rails import COUNTED, MEAN, MIDDLE, SCALE, SEEN, SQUARED, WHERE
 from saver.engine.kernel.reaching import reach
 from saver.engine.kernel.sampling import act, choose, draw, take, welford
 from saver.engine.kernel.streams import uniform
+from saver.engine.kernel.teaching import learn
 from saver.problem.checks import LARGEST
 
 PAST = 4  # a kind of episode: history

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from saver._jit import inlined, inner, jit
-from saver.engine.kernel.memory import COUNT
+from saver.engine.kernel.keeping import COUNT
 from saver.engine.kernel.rails import (
     BOX,
     COUNTED,

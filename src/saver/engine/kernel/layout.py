@@ -11,8 +11,9 @@ import numpy as np
 from saver._types import Floats, Ints
 from saver.collect import Collector, Setup
 from saver.collect.belief import extra, floored
-from saver.collect.following import unplanned
+from saver.collect.planned import unplanned
 from saver.design.closed import going_on, own_step
+from saver.engine.kernel.drawing import lay_law
 from saver.engine.kernel.forms import (
     BY_NODE,
     CERTIFIED,
@@ -40,7 +41,6 @@ from saver.engine.kernel.forms import (
     Sheets,
     Weighing,
 )
-from saver.engine.kernel.laws import lay_law
 from saver.engine.kernel.rails import is_guarded
 from saver.estimate import ESTIMATORS
 from saver.estimate.interval import LEVEL

@@ -29,7 +29,7 @@ from saver.engine.kernel.forms import (
     TREE,
     WORTH,
 )
-from saver.engine.kernel.memory import CONSTRAINT, COUNT
+from saver.engine.kernel.keeping import CONSTRAINT, COUNT
 from saver.engine.kernel.reaching import place
 from saver.engine.kernel.sampling import draw, take
 

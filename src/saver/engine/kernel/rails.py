@@ -9,7 +9,7 @@ import numpy as np
 
 from saver._types import Floats
 from saver.collect import Setup
-from saver.engine.kernel.laws import lay_law
+from saver.engine.kernel.drawing import lay_law
 from saver.problem.guardrail import Rail
 from saver.problem.statement import Problem
 from saver.problem.world import Scenario

@@ -9,7 +9,7 @@ import numpy as np
 from saver._jit import inlined
 from saver.engine.kernel.following import row_at
 from saver.engine.kernel.forms import BY_NODE, FIRST, SAFE, WORTH
-from saver.engine.kernel.memory import CONSTRAINT, COUNT
+from saver.engine.kernel.keeping import CONSTRAINT, COUNT
 from saver.safety.widths import ends
 
 

@@ -14,7 +14,7 @@ from saver.engine.kernel import guards as guarded
 from saver.engine.kernel.earning import likely_mean, paced
 from saver.engine.kernel.following import comes_first, pick, rate, rate_all
 from saver.engine.kernel.forms import DAG, TREE, WEIGHT
-from saver.engine.kernel.memory import COUNT, SQUARES
+from saver.engine.kernel.keeping import COUNT, SQUARES
 
 
 @inlined

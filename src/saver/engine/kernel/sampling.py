@@ -6,7 +6,7 @@ from typing import Any
 
 from saver._jit import inlined
 from saver.engine.kernel.forms import COIN, NORMAL
-from saver.engine.kernel.memory import CONSTRAINT, COUNT, MEAN, SQUARES
+from saver.engine.kernel.keeping import CONSTRAINT, COUNT, MEAN, SQUARES
 from saver.engine.kernel.streams import normal, uniform
 from saver.problem.moments import moment_step
 

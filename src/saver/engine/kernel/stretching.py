@@ -43,10 +43,10 @@ from saver.engine.kernel.forms import (
     SAME,
     TRUE,
 )
-from saver.engine.kernel.learning import learn
 from saver.engine.kernel.reaching import reach
 from saver.engine.kernel.sampling import act, choose, draw, take, welford
 from saver.engine.kernel.streams import uniform
+from saver.engine.kernel.teaching import learn
 from saver.problem.checks import LARGEST
 from saver.safety.noise import least
 from saver.safety.paths import path_bound

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from saver._jit import inlined, inner
-from saver.engine.kernel.memory import COUNT, MEAN, SQUARES
+from saver.engine.kernel.keeping import COUNT, MEAN, SQUARES
 from saver.estimate.sequence import Bands, Steering, noise_bound, renewed, reward_ends, side, spent, steered
 
 

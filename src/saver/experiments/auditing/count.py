@@ -20,8 +20,8 @@ from saver.experiments.auditing.hostile import HOSTILE
 from saver.experiments.auditing.losses import counted
 from saver.experiments.auditing.manners import CASES as LOST
 from saver.experiments.auditing.manners import EPISODES, VETO_CASES, Case
-from saver.experiments.auditing.unknown import BLIND, COLLECT, DELTAS, FAMILY, RECKLESS, moving
-from saver.experiments.auditing.unknown import WORLDS as UNKNOWN
+from saver.experiments.auditing.uncharted import BLIND, COLLECT, DELTAS, FAMILY, RECKLESS, moving
+from saver.experiments.auditing.uncharted import WORLDS as UNKNOWN
 from saver.experiments.auditing.worlds import SHAPES, Place, describe
 from saver.experiments.steps import Plan, Step
 from saver.experiments.work import Tick, named_seed

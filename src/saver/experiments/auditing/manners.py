@@ -14,7 +14,7 @@ from saver.experiments.auditing.asked import COINS, Promise, asked, grid, one_ou
 from saver.experiments.auditing.guarded import guarded
 from saver.experiments.auditing.hostile import HOSTILE
 from saver.experiments.auditing.starts import STARTS
-from saver.experiments.auditing.unknown import EDGES, blind
+from saver.experiments.auditing.uncharted import EDGES, blind
 from saver.problem import Bernoulli, Gaussian, Law, Mdp, Scenario, SubGaussian
 from saver.scenarios import find_scenario
 from saver.scenarios.assembly import bandit_model

@@ -9,9 +9,9 @@ import numpy as np
 from saver._types import Floats
 from saver.experiments.auditing.guarded import FORMS, guarded
 from saver.experiments.auditing.hostile import HOSTILE
-from saver.experiments.auditing.unknown import BLIND, FAMILY, blind, spending
-from saver.experiments.auditing.unknown import DELTAS as BOTH
-from saver.experiments.auditing.unknown import WORLDS as UNKNOWN
+from saver.experiments.auditing.uncharted import BLIND, FAMILY, blind, spending
+from saver.experiments.auditing.uncharted import DELTAS as BOTH
+from saver.experiments.auditing.uncharted import WORLDS as UNKNOWN
 from saver.problem import (
     Bernoulli,
     Bounded,

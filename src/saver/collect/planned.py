@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from saver._types import Ints
-from saver.collect.events import BASELINE, EXPLORE, PLAN, Plan
+from saver.collect.events import BASELINE, EXPLORE, PLAN, Asked, Event, Plan
 from saver.collect.planning import UNNEEDED
 from saver.collect.setup import Setup
 from saver.play.policy import Policy
@@ -58,6 +59,18 @@ def policy_of(setup: Setup, policy: Any, by_step: bool, plan: Policy | None, exp
     assert policy == PLAN
     assert plan is not None
     return plan
+
+
+def policies_of(setup: Setup, events: Iterable[Event]) -> dict[int, Policy]:
+    """The policy of each trial, as it was when it was asked, from the events alone."""
+    plan, exploration, found = None, None, {}
+    for event in events:
+        if isinstance(event, Asked):
+            if event.plan is not None:
+                plan = Policy(setup.stage.grid, event.plan.by_step, event.plan.rows)
+            exploration = exploration if event.exploration is None else event.exploration
+            found[event.number] = policy_of(setup, event.policy, event.by_step, plan, exploration)
+    return found
 
 
 def exploration_of(setup: Setup, rows: Any) -> Policy:

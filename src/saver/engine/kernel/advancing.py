@@ -22,7 +22,7 @@ from saver.engine.kernel.forms import (
 )
 from saver.engine.kernel.guarding import PAST, begin_guards, stretch_guarded
 from saver.engine.kernel.guards import look_at_value
-from saver.engine.kernel.memory import Out
+from saver.engine.kernel.keeping import Out
 from saver.engine.kernel.onestep import stretch_one
 from saver.engine.kernel.rails import Shown
 from saver.engine.kernel.reaching import box_one

@@ -7,7 +7,7 @@ from typing import Any
 from saver._jit import inlined, loop
 from saver.engine.kernel.following import comes_first, rescore, row_of
 from saver.engine.kernel.forms import CERTIFIED, DESIGN, EARN, EXPLORE, OUTSIDE, TREE, WEIGHT
-from saver.engine.kernel.memory import COUNT
+from saver.engine.kernel.keeping import COUNT
 from saver.engine.kernel.reaching import box_one
 
 

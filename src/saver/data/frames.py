@@ -10,8 +10,8 @@ import numpy as np
 
 from saver._files import replacing
 from saver.data.episodes import UNSEEN, Episodes
-from saver.data.labels import told
 from saver.data.models import END_LABEL
+from saver.data.naming import told
 from saver.data.needed import needed
 from saver.errors import InvalidData
 from saver.problem.columns import NOT_SEEN

@@ -12,9 +12,7 @@ import numpy as np
 from saver._jit import inlined, inner, loop
 from saver._types import Bools, Floats, Ints
 from saver.collect.foresight import Foresight
-from saver.engine.kernel.candidates import affordable
-from saver.engine.kernel.entering import count_truth
-from saver.engine.kernel.episodes import (
+from saver.engine.kernel.advancing import (
     CHECK,
     FINISHED,
     NOTHING,
@@ -24,6 +22,8 @@ from saver.engine.kernel.episodes import (
     row_out,
     row_shown,
 )
+from saver.engine.kernel.candidates import affordable
+from saver.engine.kernel.entering import count_truth
 from saver.engine.kernel.following import comes_first, rate_all, rescore, row_of
 from saver.engine.kernel.forms import (
     BY_NODE,
@@ -40,13 +40,13 @@ from saver.engine.kernel.forms import (
     SAME,
 )
 from saver.engine.kernel.guarding import PAST, observe
-from saver.engine.kernel.learning import released
-from saver.engine.kernel.memory import COUNT, NOW, Tracker
+from saver.engine.kernel.keeping import COUNT, NOW, Tracker
 from saver.engine.kernel.rails import TRUE
 from saver.engine.kernel.reaching import as_baseline
-from saver.engine.kernel.returns import begin_returns, enter_returns, look_at_history, record_returns
 from saver.engine.kernel.sampling import act, choose, draw, take
 from saver.engine.kernel.streams import uniform
+from saver.engine.kernel.teaching import released
+from saver.engine.kernel.totals import begin_returns, enter_returns, look_at_history, record_returns
 from saver.play.nodes import Nodes
 from saver.problem.moving import earned
 
