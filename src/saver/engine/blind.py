@@ -64,7 +64,7 @@ class BlindSetting(Setting):
             plays_baseline=collector.design == "baseline" and collector.track == "sample",
             learn_from_baseline=collector.learn_from_baseline,
             gate=GATES[collector.gate],
-            law=lay_law(self.scenario.world.reward)[0],
+            laws=(lay_law(self.scenario.world.reward)[0],),
             shared=self.scenario.world.outcome == SHARED,
             watched=is_watched(self.scenario.world.reward, land.pairs),
         )
@@ -99,6 +99,7 @@ class BlindSetting(Setting):
             pairs=np.array(np.column_stack([column.ravel() for column in columns]), order="C"),
             rewards=rewards,
             factor=np.asarray(mdp.discount ** np.arange(mdp.horizon), dtype=np.float64),
+            target_by_step=np.zeros((1, 1, 1)),
             uniform=mdp.uniform.copy(),
             every=np.arange(mdp.states),
             safe_nodes=np.arange(len(setup.stage.nodes.state)),

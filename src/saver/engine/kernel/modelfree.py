@@ -26,27 +26,20 @@ from saver.engine.kernel.candidates import affordable
 from saver.engine.kernel.entering import count_truth
 from saver.engine.kernel.following import comes_first, rate_all, rescore, row_of
 from saver.engine.kernel.forms import (
-    BY_NODE,
+    CERTAINTY,
     DESIGN,
     EXPLORE,
-    FIRST,
     NO_GATE,
-    R_HIGH,
-    R_LOW,
-    R_SCALE,
-    R_WHERE,
-    RANDOM,
     SAFE,
     SAME,
 )
-from saver.engine.kernel.guarding import PAST, observe
+from saver.engine.kernel.guarding import PAST
 from saver.engine.kernel.keeping import COUNT, NOW, Tracker
 from saver.engine.kernel.rails import TRUE
 from saver.engine.kernel.reaching import as_baseline
-from saver.engine.kernel.sampling import act, choose, draw, take
-from saver.engine.kernel.streams import uniform
 from saver.engine.kernel.teaching import released
 from saver.engine.kernel.totals import begin_returns, enter_returns, look_at_history, record_returns
+from saver.engine.kernel.walking import walk
 from saver.play.nodes import Nodes
 from saver.problem.moving import earned
 
@@ -67,6 +60,7 @@ class Land(NamedTuple):
     pairs: Floats  # columns as in `Scene`; what is worth something is in the guardrails' tables
     rewards: Floats
     factor: Floats
+    target_by_step: Floats  # none: nothing is weighted
     uniform: Floats
     every: Ints
     safe_nodes: Ints  # all: nobody knows where the baseline goes
@@ -84,9 +78,10 @@ class Manner(NamedTuple):
     plays_baseline: bool
     learn_from_baseline: bool
     gate: int
-    law: int  # of rewards
+    laws: tuple[int]  # of rewards
     shared: bool
     watched: bool
+    estimate: int = CERTAINTY  # and where each action led is counted
 
 
 class Plays(NamedTuple):
@@ -256,8 +251,10 @@ def stretch_blind(
         kind = SAFE if kind == DESIGN and rules.plays_baseline else kind
         learned = past or kind != SAFE or rules.learn_from_baseline
         follows = tracked and kind != SAFE
-        taken = walk(land, rules, plays, run, g, kind, follows, by_node, learned,
-                     world if past else acting, world)  # fmt: skip
+        _, _, taken = walk(
+            land, rules, plays, run, None, g, run.starts, kind, run.tracker.choice, follows, 0, by_node,
+            learned, False, True, world if past else acting, world,
+        )  # fmt: skip
         if taken == 0:
             return False
         k += 1
@@ -296,61 +293,6 @@ def goes(land: Any, to: Any, choice: Any, by_node: bool, since: int) -> None:
         to.indptr, to.indices, to.data, to.start, choice, land.slot, by_node, land.factor, to.gains, since,
         to.mass, to.sums,
     )  # fmt: skip
-
-
-@inlined
-def walk(
-    land: Any, rules: Any, plays: Any, run: Any, g: Any, kind: int, follows: bool, by_node: bool,
-    learned: bool, acting: Any, world: Any,
-) -> Any:  # fmt: skip
-    """Play one episode; return its length, 0 if it is refused. Where its last action led is told too."""
-    L, A, pairs = len(land.factor), land.uniform.shape[1], land.pairs
-    first, rows_are_nodes = plays.flags[kind, FIRST], plays.flags[kind, BY_NODE] == 1
-    random, taken = not follows and plays.flags[kind, RANDOM] == 1, 0
-    for i in range(len(g.state)):
-        g.state[i].total = 0.0
-    for t in range(L if random else 0):
-        run.draws[t] = uniform(acting)
-    s = land.start[choose(world, land.start_chance, 0, len(land.start))]
-    run.starts[s] += learned
-    while taken < L:
-        t = taken
-        if follows:
-            a = run.tracker.choice[row_of(land, 0, by_node, t, s)]
-        else:
-            row = row_of(land, first, rows_are_nodes, t, s)
-            a = act(plays.policy, row, run.draws[t]) if random else plays.sure[row]
-        p = s * A + a
-        run.path[t, 0], run.path[t, 1] = s, a
-        r = draw(world, rules.law, pairs[p, R_WHERE], pairs[p, R_SCALE], land.rewards)
-        if learned:
-            take(run.seen, p, r, 0.0)
-        if not observe(rules, run, g, p, land.factor[t], r, learned, False, True, world):
-            return 0
-        if rules.watched and (r < pairs[p, R_LOW] or r > pairs[p, R_HIGH]):
-            return 0
-        taken += 1
-        e = -1
-        if land.indptr[p] < land.indptr[p + 1]:
-            e = choose(world, land.chance, land.indptr[p], land.indptr[p + 1])
-        ended = e < 0 or land.ends[land.to[e]]
-        if learned:
-            outcome(run, p, e, ended, r)
-        if ended:
-            break
-        s = land.to[e]
-    return taken
-
-
-@inlined
-def outcome(run: Any, p: int, e: int, ended: bool, r: float) -> None:
-    """Where a pair led, and what it paid then: as `log.take` counts."""
-    if ended:
-        run.ends[p] += 1.0
-        run.ends_paid[p] += r
-    else:
-        run.moves[e] += 1.0
-        run.paid[e] += r
 
 
 @inlined
