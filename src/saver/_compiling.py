@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from numba.core import event as events
@@ -34,6 +35,7 @@ class _Work(threading.Thread):
     def __init__(self, call: Callable[[], Any]) -> None:
         super().__init__(name="saver compiles", daemon=True)
         self.call, self.unwanted = call, False
+        self.ended = threading.Event()  # an interrupted `join` takes a thread for ended that is not
         self.found: Any = None
         self.error: BaseException | None = None
 
@@ -43,6 +45,28 @@ class _Work(threading.Thread):
             self.found = self.call()
         except BaseException as error:
             self.error = error
+        finally:
+            self.ended.set()
+
+
+def working() -> bool:
+    """Whether this is a thread that compiles, while another waits and tells."""
+    return isinstance(threading.current_thread(), _Work)
+
+
+def _is_terminal() -> bool:
+    """Whether standard error is one, and nobody else draws on it."""
+    stream = sys.__stderr__
+    with suppress(ValueError):  # it was closed
+        return stream is not None and sys.stderr is stream and stream.isatty()
+    return False
+
+
+def _say(text: str) -> None:
+    """On standard error, if there is one that can be written: nobody's work ends because it cannot."""
+    with suppress(OSError, ValueError):
+        if sys.stderr is not None:
+            print(text, end="", file=sys.stderr, flush=True)
 
 
 class Watch(event.Listener):  # type: ignore[misc]
@@ -70,12 +94,11 @@ class Watch(event.Listener):  # type: ignore[misc]
 
     def see(self, call: Callable[[], Any]) -> Any:
         """The result of a call that compiles."""
-        if isinstance(threading.current_thread(), _Work):
+        if working():
             return call()
         work, began, before = self._start(call), time.monotonic(), self.seconds
         try:
-            while work.is_alive():
-                work.join(TICK)
+            while not work.ended.wait(TICK):
                 self.seconds = before + time.monotonic() - began
                 self._show()
                 if noted():
@@ -99,39 +122,34 @@ class Watch(event.Listener):  # type: ignore[misc]
         self.works.append(work)
         return work
 
-    def _draws(self) -> bool:
-        """Whether there is a terminal, and nobody else draws on it."""
-        stream = sys.__stderr__
-        return self.said and stream is not None and sys.stderr is stream and stream.isatty()
-
     def _show(self) -> None:
         """Say that it compiles, once, and move the bar where there is a terminal."""
-        if not self.said and not self.silent and self.seconds >= SILENT and sys.stderr is not None:
+        if not self.said and not self.silent and self.seconds >= SILENT:
             self.said = True
-            print(SAID, file=sys.stderr, flush=True)
+            _say(f"{SAID}\n")
         told = f"{self.functions} functions, {self.seconds:.0f} s"
         if self.said and self.drawn is not None:
             self.drawn(f"compiling: {told}")
-        elif self._draws():
+        elif self.said and _is_terminal():
             free = WIDTH - BLOCK
             place = abs(int(self.seconds / TICK) % (2 * free) - free)
             bar = " " * place + "#" * BLOCK + " " * (free - place)
-            print(f"\rsaver: [{bar}] {told}", end="", file=sys.stderr, flush=True)
+            _say(f"\rsaver: [{bar}] {told}")
 
     def _clear(self) -> None:
         """Leave nothing of the bar."""
         if self.said and self.drawn is not None:
             self.drawn("")
-        elif self._draws():
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
+        elif self.said and _is_terminal():
+            _say("\r\033[K")
 
     def leave(self) -> None:
         """At the end of the process: machine code must not be made while its compiler is taken down."""
         ended = getattr(sys, "last_type", None) is KeyboardInterrupt or pressed()
         for work in self.works:
             work.unwanted = True
-            work.join(LAST if ended else None)
-        if any(work.is_alive() for work in self.works):
+            work.ended.wait(LAST if ended else None)
+        if not all(work.ended.is_set() for work in self.works):
             for stream in (sys.stdout, sys.stderr):
                 if stream is not None:
                     stream.flush()

@@ -15,7 +15,7 @@ from numba.core.registry import CPUDispatcher
 from numba.core.typing import typeof
 
 from saver._compiling import WATCH
-from saver._kept import Kept
+from saver._kept import Kept, Useless
 from saver._plain import boxing, plain
 
 config: Any = numba.config
@@ -46,7 +46,12 @@ class Compiled(usual_class):  # type: ignore[misc, valid-type]
             self._absent = True
             return self.boxed
         call = super()._compile_for_args
-        return call(*args, **kws) if self._is_kept(args) else WATCH.see(lambda: call(*args, **kws))
+        if self._is_kept(args):
+            try:
+                return call(*args, **kws)
+            except Useless:
+                pass
+        return WATCH.see(lambda: call(*args, **kws))
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """What compiled code calls with such arguments: a number in the code has no twin of its own."""
@@ -55,8 +60,7 @@ class Compiled(usual_class):  # type: ignore[misc, valid-type]
     def _is_kept(self, args: tuple[Any, ...]) -> bool:
         """Whether such a call can be loaded."""
         kinds = tuple([types.Omitted(a.value) if isinstance(a, OmittedArg) else kind_of(a) for a in args])
-        path = self._cache.path(kinds, self.targetctx.codegen())
-        return path is not None and path.exists()
+        return self._cache.has(kinds, self.targetctx.codegen())
 
     @cached_property
     def plain(self) -> Any:

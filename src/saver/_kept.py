@@ -20,10 +20,11 @@ from typing import Any, cast
 from numba.core import serialize, sigutils
 from numba.core.caching import CompileResultCacheImpl, _Cache
 
+from saver._compiling import working
 from saver._content import VERSIONS, content, described, digest
 
 written, plain, signatures = (cast(Any, part) for part in (CompileResultCacheImpl, serialize, sigutils))
-HEAD, SIZE = b"saver code 1\n", hashlib.sha256().digest_size
+HEAD, SIZE = b"saver code 2\n", hashlib.sha256().digest_size
 SUFFIX, PARTIAL = ".code", ".part"
 DAY, UNUSED = 86400.0, 90 * 86400.0  # seconds; what nobody has loaded for so long is removed
 OTHERS = 0o022  # the bits by which a group or anybody may write
@@ -34,7 +35,7 @@ def folder() -> Path | None:
     """Where entries are, or None where there is no such folder and none can be made."""
     chosen = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
     try:
-        found = (Path(chosen) if chosen else Path.home() / ".cache") / "saver-rl" / "code"
+        found = (Path(chosen).absolute() if chosen else Path.home() / ".cache") / "saver-rl" / "code"
         found.mkdir(parents=True, exist_ok=True)
     except (OSError, RuntimeError) as cause:
         _lost(str(cause))
@@ -64,11 +65,21 @@ def _foreign(place: Path) -> None:
     )
 
 
+class Useless(Exception):
+    """An entry is there and cannot be used, and nobody watches: ask again, and it is compiled."""
+
+
 class Kept(_Cache):
     """The entries of one function, one for each kind of arguments."""
 
     def __init__(self, function: Any) -> None:
         self.function = function
+        self.useless: set[Path] = set()  # entries that were tried
+
+    def has(self, signature: Any, codegen: Any) -> bool:
+        """Whether there is an entry that may be of use."""
+        path = self.path(signature, codegen)
+        return path is not None and path not in self.useless and path.exists()
 
     @property
     def cache_path(self) -> str:
@@ -89,14 +100,18 @@ class Kept(_Cache):
         """What was compiled for these types, or None."""
         target_context.refresh()
         path = self.path(sig, target_context.codegen())
-        data = None if path is None else read(path)
-        if data is None:
+        if path is None or path in self.useless or not path.exists():
             return None
+        data = read(path)
         try:
-            return written.rebuild(None, target_context, pickle.loads(data))
+            if data is not None:
+                return written.rebuild(None, target_context, pickle.loads(data))
         except Exception as cause:
             _say(f"the compiled code in {path} cannot be loaded ({cause!r}) and is made anew")
-            return None
+        self.useless.add(path)
+        if not working():
+            raise Useless
+        return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled."""
@@ -106,7 +121,7 @@ class Kept(_Cache):
         try:
             write(path, plain.dumps(written.reduce(None, data)))
         except OSError as cause:
-            _lost(str(cause))
+            _lost(f"{cause.strerror or cause}: {path.parent}")
 
     def enable(self) -> None:
         """It always is."""
@@ -115,8 +130,10 @@ class Kept(_Cache):
 
 
 def read(path: Path) -> bytes | None:
-    """What an entry holds; None if it is missing, damaged, or may be somebody else's."""
+    """What an entry holds; None if it is missing, damaged, another's name, or may be somebody else's."""
     try:
+        if not path.is_file():  # or it is waited for
+            return None
         with path.open("rb") as file:
             status, held = os.fstat(file.fileno()), file.read()
     except OSError:
@@ -125,7 +142,7 @@ def read(path: Path) -> bytes | None:
         _foreign(path.parent)
         return None
     data = held[len(HEAD) + SIZE :]
-    if held[: len(HEAD) + SIZE] != HEAD + hashlib.sha256(data).digest():
+    if held[: len(HEAD) + SIZE] != _head(path, data):
         _say(f"the compiled code in {path} is damaged and is made anew")
         return None
     if time.time() - status.st_mtime > DAY:
@@ -133,13 +150,19 @@ def read(path: Path) -> bytes | None:
     return data
 
 
+def _head(path: Path, data: bytes) -> bytes:
+    """What an entry begins with: under another name it is another's."""
+    return HEAD + hashlib.sha256(path.name.encode() + b"\n" + data).digest()
+
+
 def write(path: Path, data: bytes) -> None:
     """An entry, whole or not at all: other processes may write it too."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     _prune(path.parent)
     handle, partial = tempfile.mkstemp(PARTIAL, ".", path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(HEAD + hashlib.sha256(data).digest() + data)
+            file.write(_head(path, data) + data)
         Path(partial).chmod(0o644)  # others may read it
         Path(partial).replace(path)
     finally:

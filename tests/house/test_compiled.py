@@ -40,6 +40,13 @@ def thrice(x, more=0.0):
 def other(x):
     return math.exp(x)
 '''
+SLOW = """
+import time, saver._compiling as c; from numba.core import event
+class Slow(event.Listener):
+    def on_start(self, e): time.sleep(.4)
+    def on_end(self, e): pass
+c.SILENT = 0.0; event.register('numba:compile', Slow())
+"""
 PROGRESS = "import toys; from saver.cli import show\nwith show.progress():\n    toys.thrice(1.5)\n"
 TELL = "import toys; from saver._compiling import WATCH; print(toys.thrice(1.5), WATCH.functions)"
 
@@ -138,6 +145,14 @@ def toys(tmp_path):
     return run
 
 
+def path_of(toys, name):
+    """Where the entry of a function of one number is kept."""
+    code = (
+        f"import toys, numba; f = toys.{name}; print(f._cache.path((numba.float64,), f.targetctx.codegen()))"
+    )
+    return toys(code).stdout.strip()
+
+
 AGAIN = """
 import pathlib, toys, warnings
 from saver._compiling import WATCH
@@ -176,6 +191,13 @@ print(told()[:2], _foreign.cache_info().misses)
     *damaged, foreign = toys(AGAIN.format(folder=str(toys.folder)) + code).stdout.splitlines()
     assert damaged == 4 * [f"{anew} True {fine}"]
     assert foreign == "(4.5, 1) 1"
+    entry.chmod(0o644)
+    others = entry.with_name(entry.name.replace("thrice", "other"))
+    others.write_bytes(whole)  # whole, but of another function
+    swapped = "import toys; from saver._compiling import WATCH; print(toys.other(0.0), WATCH.functions)"
+    others = others.rename(path_of(toys, "other"))
+    done = toys(swapped)
+    assert (done.stdout, done.stderr.count("code is damaged and is made anew")) == ("1.0 1\n", 1)
     entry.chmod(0o666)
     done = toys()
     assert done.stdout == "4.5 1\n"
@@ -212,8 +234,32 @@ def test_on_a_full_disk_it_is_said_once_and_work_goes_on(toys):
     full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (999, 999)); "
     done = toys(full + TELL)
     assert done.stdout == "4.5 2\n"
-    assert done.stderr.count("saver cannot keep its compiled code ([Errno 27] File too large)") == 1
+    assert done.stderr.count("saver cannot keep its compiled code (File too large: ") == 1
     assert list(toys.folder.iterdir()) == []
+
+
+def test_a_folder_that_is_removed_is_made_again_and_a_relative_one_stays_where_it_was(toys, tmp_path):
+    code = f"""
+import os, shutil; os.chdir({str(tmp_path)!r}); import toys
+toys.thrice(1.5); shutil.rmtree("near"); os.chdir("/"); print(toys.other(0.0))
+"""
+    assert toys(code, NUMBA_CACHE_DIR="near").stderr == ""
+    kept = (tmp_path / "near" / "saver-rl" / "code").iterdir()
+    assert [path.name.partition("-")[0] for path in kept] == ["toys.other"]
+
+
+@pytest.mark.parametrize("stream", ["os.close(2)", "sys.stderr.close()", "sys.stderr = None"])
+def test_where_nothing_can_be_said_the_work_is_done(toys, stream):
+    assert toys(f"{SLOW}import os, sys; {stream}; {TELL}").stdout == "4.5 2\n"
+
+
+def test_what_is_damaged_is_made_anew_before_everybodys_eyes(toys):
+    toys()
+    for entry in toys.folder.iterdir():
+        entry.write_bytes(b"")
+    shown = toys(SLOW + TELL)
+    assert shown.stdout == "4.5 2\n"
+    assert "saver: compiling for this processor" in shown.stderr
 
 
 def test_without_a_writable_folder_nothing_is_kept_nothing_fails_and_it_is_said_once(toys, tmp_path):
@@ -270,16 +316,9 @@ def test_whoever_waits_is_told_once(toys):
 )
 def test_on_a_terminal_a_bar_moves_and_goes(tmp_path, code, start):
     (tmp_path / "toys.py").write_text(TOYS)
-    slow = """
-import time, saver._compiling as c; from numba.core import event
-class Slow(event.Listener):
-    def on_start(self, e): time.sleep(.4)
-    def on_end(self, e): pass
-c.SILENT = 0.0; event.register('numba:compile', Slow())
-"""
     usual = os.environ | {"PYTHONPATH": f"{tmp_path}:{SOURCES}", "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     ours, theirs = pty.openpty()
-    process = subprocess.Popen([sys.executable, "-c", slow + code], env=usual, stdout=-1, stderr=theirs)
+    process = subprocess.Popen([sys.executable, "-c", SLOW + code], env=usual, stdout=-1, stderr=theirs)
     os.close(theirs)
     shown = b""
     while process.poll() is None or select.select([ours], [], [], 0.1)[0]:
@@ -312,6 +351,25 @@ def test_small_campaigns_without_a_compiler_decide_and_answer_the_same_bit_by_bi
     assert len(compiled["compiled"]) > 40
     for name, found in plain["made"].items():
         assert found == compiled["made"][name], name
+
+
+@pytest.mark.slow
+def test_a_program_that_catches_ctrl_c_ends_as_it_wants(tmp_path):
+    code = """
+import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)
+import saver
+try:
+    saver.simulate(saver.SCENARIOS["bandit"](), "saver-opt", episodes=10, runs=1)
+except KeyboardInterrupt:
+    sys.exit(3)
+"""
+    usual = os.environ | {"PYTHONPATH": str(SOURCES), "NUMBA_CACHE_DIR": str(tmp_path)}
+    process = subprocess.Popen([sys.executable, "-c", code], env=usual, stderr=-1)
+    process.stderr.readline()
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+    rest = process.communicate()[1]
+    assert (process.returncode, rest) == (3, b"")
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from saver._compiling import WATCH
-from saver._jit import hurry
+from saver._jit import config, hurry
 from saver._kept import folder
 from saver.collect import COLLECTORS, Campaign
 from saver.design import exact
@@ -123,6 +123,8 @@ def warm(*, jobs: int | None = None, progress: Progress = unseen) -> Warmed:
 
     `jobs` is the number of processes, by default one for each core. An interrupted run leaves what is done.
     """
+    if config.DISABLE_JIT:
+        raise StoreFailed("nothing can be compiled: NUMBA_DISABLE_JIT is set; unset it")
     place, began = folder(), time.monotonic()
     if place is None:
         raise StoreFailed(
