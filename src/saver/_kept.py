@@ -27,6 +27,14 @@ written, plain, signatures = (cast(Any, part) for part in (CompileResultCacheImp
 HEAD, SIZE = b"saver code 2\n", hashlib.sha256().digest_size
 SUFFIX, PARTIAL = ".code", ".part"
 DAY, UNUSED = 86400.0, 90 * 86400.0  # seconds; what nobody has loaded for so long is removed
+FAULTS = {
+    "lost": "saver cannot keep its compiled code ({what}) and compiles it anew in every process; set "
+    "NUMBA_CACHE_DIR to a folder that can be written and has room",
+    "damaged": "compiled code in {place} is damaged ({what}, perhaps others too) and is made anew",
+    "foreign": "compiled code in {place} can have been written by others and is not loaded: remove what is "
+    "not yours",
+}
+_told: set[tuple[str, Path | None]] = set()
 OTHERS = 0o022  # the bits by which a group or anybody may write
 
 
@@ -38,31 +46,16 @@ def folder() -> Path | None:
         found = (Path(chosen).absolute() if chosen else Path.home() / ".cache") / "saver-rl" / "code"
         found.mkdir(parents=True, exist_ok=True)
     except (OSError, RuntimeError) as cause:
-        _lost(str(cause))
+        _warn("lost", None, str(cause))
         return None
     return found
 
 
-@cache
-def _say(text: str) -> None:
-    """Warn, each thing once."""
-    warnings.warn(text, RuntimeWarning, stacklevel=2)
-
-
-@cache
-def _lost(cause: str) -> None:
-    _say(
-        f"saver cannot keep its compiled code ({cause}) and compiles it anew in every process; set "
-        "NUMBA_CACHE_DIR to a folder that can be written and has room"
-    )
-
-
-@cache
-def _foreign(place: Path) -> None:
-    _say(
-        f"compiled code in {place} can have been written by others and is not loaded: remove what is not "
-        "yours"
-    )
+def _warn(fault: str, place: Path | None, what: str = "") -> None:
+    """Of a folder, of each fault once: where it has one it often has hundreds."""
+    if (fault, place) not in _told:
+        _told.add((fault, place))
+        warnings.warn(FAULTS[fault].format(place=place, what=what), RuntimeWarning, stacklevel=3)
 
 
 class Useless(Exception):
@@ -93,7 +86,7 @@ class Kept(_Cache):
             return None
         arguments, declared = signatures.normalize_signature(signature)
         kinds = [described(kind) for kind in (*arguments, declared)]
-        name = digest(VERSIONS, codegen.magic_tuple(), content(self.function), kinds)
+        name = digest(HEAD, VERSIONS, codegen.magic_tuple(), content(self.function), kinds)
         return place / f"{of.__module__.rpartition('.')[2]}.{of.__name__}-{name}{SUFFIX}"
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -107,7 +100,7 @@ class Kept(_Cache):
             if data is not None:
                 return written.rebuild(None, target_context, pickle.loads(data))
         except Exception as cause:
-            _say(f"the compiled code in {path} cannot be loaded ({cause!r}) and is made anew")
+            _warn("damaged", path.parent, f"{path.name}: {cause!r}")
         self.useless.add(path)
         if not working():
             raise Useless
@@ -121,7 +114,7 @@ class Kept(_Cache):
         try:
             write(path, plain.dumps(written.reduce(None, data)))
         except OSError as cause:
-            _lost(f"{cause.strerror or cause}: {path.parent}")
+            _warn("lost", None, f"{cause.strerror or cause}: {path.parent}")
 
     def enable(self) -> None:
         """It always is."""
@@ -139,11 +132,11 @@ def read(path: Path) -> bytes | None:
     except OSError:
         return None
     if hasattr(os, "geteuid") and (status.st_uid not in (os.geteuid(), 0) or status.st_mode & OTHERS):
-        _foreign(path.parent)
+        _warn("foreign", path.parent)
         return None
     data = held[len(HEAD) + SIZE :]
     if held[: len(HEAD) + SIZE] != _head(path, data):
-        _say(f"the compiled code in {path} is damaged and is made anew")
+        _warn("damaged", path.parent, path.name)
         return None
     if time.time() - status.st_mtime > DAY:
         _touch(path)

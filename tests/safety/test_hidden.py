@@ -5,12 +5,16 @@ from itertools import product
 
 import numpy as np
 import pytest
-from kept import MDP, SCALE, SECOND, Kept, observed, problem, two_starts
+from kept import DELTA, FIRST, MDP, SCALE, SECOND, K, Kept, observed, problem, two_starts
 from scipy.stats import binom
 
 import saver
+from saver import Bounded, Guardrail, Problem, SubGaussian
 from saver.play import Stage
+from saver.safety import registry
 from saver.safety.boundaries import mixture, mixture_two_sided
+from saver.safety.certified import Certified
+from saver.safety.entries import SafeTally
 from saver.safety.hidden import log_choices, log_sets, most_visits, unseen
 from saver.safety.noise import least, missing
 from saver.safety.widths import Box
@@ -155,3 +159,25 @@ def test_the_box_with_two_hidden_by_hand():
     np.testing.assert_allclose(lower, max(0.5 - (noise + lost) / 3, 0.0))
     np.testing.assert_allclose(upper, min(0.5 + (noise + lost) / 3, 1.0))
     assert lower[0, 0] > 0.0
+
+
+def test_what_hidden_baseline_trials_may_have_been_takes_off_its_range_for_each():
+    """One step, observations in [0, 1], V0 learned: two that ran and one of which nothing is known."""
+    rail = Guardrail("kept", Bounded(0.0, 1.0), alpha=0.2)
+    asked = Problem(MDP, [[0.5, 0.5]], FIRST, guardrails=rail, delta=DELTA)
+    ledger = Kept(asked, K, kind=registry.LEARNED[Certified]).ledger
+    assert ledger.safe_hides(SafeTally(whole=2, never=1)) == (3.0, 0.0)
+
+
+def test_what_was_cut_off_counts_at_the_lower_end_of_its_box_beside_a_learned_value():
+    rail = Guardrail("kept", SubGaussian(SCALE), alpha=0.2)
+    asked = Problem(MDP, [[0.5, 0.5]], FIRST, guardrails=rail, delta=DELTA)
+    kept = Kept(asked, K, kind=registry.LEARNED[Certified])
+    for number in (1, 2):
+        kept.ask(number, None)
+        kept.tell(number, None, observed([0], [0], [0.6]))
+    before = kept.ledger.joint(kept.book, 0.0, 0, 0)
+    kept.book.first.unseen = np.array([[2.0, 0.0]])
+    low, high = (float(end[0, 0]) for end in kept.ends()[:2])
+    assert low < high
+    assert kept.ledger.joint(kept.book, 0.0, 0, 0) - before == pytest.approx(2.0 * low)

@@ -95,8 +95,8 @@ def stretch_guarded(  # noqa: PLR0912, PLR0915  (in the order of the reference)
 
         # the episode, and what it taught
         earns, taught = kind == EARN, not g.certified if past else learned
-        _, _, taken = walk(
-            scene, rules, sheets, run, None, g, None, kind, run.earner if earns else run.tracker.choice,
+        taken = walk(
+            scene, rules, sheets, run, g, None, kind, run.earner if earns else run.tracker.choice,
             earns or (tracked and kind != SAFE), 0 if earns else first_row, earns or by_node, learned, taught,
             past, world if past else acting, world,
         )  # fmt: skip

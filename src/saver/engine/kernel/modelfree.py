@@ -251,8 +251,8 @@ def stretch_blind(
         kind = SAFE if kind == DESIGN and rules.plays_baseline else kind
         learned = past or kind != SAFE or rules.learn_from_baseline
         follows = tracked and kind != SAFE
-        _, _, taken = walk(
-            land, rules, plays, run, None, g, run.starts, kind, run.tracker.choice, follows, 0, by_node,
+        taken = walk(
+            land, rules, plays, run, g, run.starts, kind, run.tracker.choice, follows, 0, by_node,
             learned, False, True, world if past else acting, world,
         )  # fmt: skip
         if taken == 0:

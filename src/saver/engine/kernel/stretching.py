@@ -16,24 +16,38 @@ from saver.engine.kernel.earning import (
     seen_worth,
     together,
 )
+from saver.engine.kernel.following import row_of
 from saver.engine.kernel.forms import (
+    BY_NODE,
+    C_SCALE,
+    C_WHERE,
     CERTIFIED,
     DESIGN,
     EARN,
+    ESTIMATED,
     EXPLORE,
+    FIRST,
     FLOOR,
+    IMPORTANCE,
     LONGEST,
     NO_GATE,
     NOISE,
     PAPER,
     PROSPECTIVE,
+    R_HIGH,
+    R_LOW,
+    R_SCALE,
+    R_WHERE,
+    RANDOM,
     SAFE,
     SAME,
     TRUE,
 )
 from saver.engine.kernel.reaching import reach
+from saver.engine.kernel.sampling import act, choose, draw, take, welford
+from saver.engine.kernel.streams import uniform
 from saver.engine.kernel.teaching import learn
-from saver.engine.kernel.walking import walk
+from saver.problem.checks import LARGEST
 from saver.safety.noise import least
 from saver.safety.paths import path_bound
 
@@ -95,9 +109,9 @@ def stretch(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in register
         # the episode, and what it taught
         earns = kind == EARN
         total, guess, taken = walk(
-            scene, rules, sheets, run, True, None, None, kind, run.earner if earns else run.tracker.choice,
-            earns or (tracked and kind != SAFE), 0 if earns else first_row, earns or by_node, learned, True,
-            False, acting, world,
+            scene, rules, sheets, run, kind, run.earner if earns else run.tracker.choice,
+            earns or (tracked and kind != SAFE), 0 if earns else first_row, earns or by_node, learned, acting,
+            world,
         )  # fmt: skip
         if taken == 0:
             fine = False
@@ -151,3 +165,67 @@ def stretch(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in register
     now.earned, now.worst, now.bound = earned, worst, bound
     now.gained, now.proxy, now.length = gained, proxy, length
     return fine
+
+
+@inlined
+def walk(  # noqa: PLR0912  (every estimator and law in one pass over the steps)
+    scene: Any, rules: Any, sheets: Any, run: Any, kind: int, choice: Any, tracked: bool, first_row: int,
+    by_node: bool, learned: bool, acting: Any, world: Any,
+) -> Any:  # fmt: skip
+    """Play one episode; return sum discount^t C, sum discount^t m, and its length (0 if it is refused)."""
+    L, A, pairs = len(scene.factor), scene.uniform.shape[1], scene.pairs
+    weighted = rules.estimate == IMPORTANCE and kind != SAFE
+    random = not tracked and sheets.flags[kind, RANDOM] == 1
+    ratio, weighed, gained, guess, p = 1.0, 0.0, 0.0, 0.0, 0
+    if random:
+        for t in range(L):
+            run.draws[t] = uniform(acting)
+    s = scene.start[choose(world, scene.start_chance, 0, len(scene.start))]
+    for t in range(L):
+        if tracked:
+            a = choice[row_of(scene, first_row, by_node, t, s)]
+        else:
+            row = row_of(scene, sheets.flags[kind, FIRST], sheets.flags[kind, BY_NODE] == 1, t, s)
+            a = act(sheets.policy, row, run.draws[t]) if random else sheets.sure[row]
+            if weighted:
+                ratio /= sheets.policy[row, a]
+        p = s * A + a
+        run.path[t, 0], run.path[t, 1] = s, a
+        r = draw(world, rules.laws[0], pairs[p, R_WHERE], pairs[p, R_SCALE], scene.rewards)
+        c = r
+        if not rules.shared:
+            c = draw(world, rules.laws[1], pairs[p, C_WHERE], pairs[p, C_SCALE], scene.constraints)
+        if c < rules.bounds[0] or c > rules.bounds[1]:
+            return 0.0, 0.0, 0
+        if rules.watched and (r < pairs[p, R_LOW] or r > pairs[p, R_HIGH]):
+            return 0.0, 0.0, 0
+        gained += scene.factor[t] * c
+        if rules.crosses:
+            guess += scene.factor[t] * run.box.middle[p]
+        if weighted:
+            ratio *= scene.target_by_step[t if len(scene.target_by_step) > 1 else 0, s, a]
+            weighed += scene.factor[t] * ratio * r
+        if learned:
+            take(run.seen, p, r, c)
+        taken = t + 1
+        if taken == L or scene.indptr[p] == scene.indptr[p + 1]:
+            break
+        e = choose(world, scene.chance, scene.indptr[p], scene.indptr[p + 1])
+        s = scene.to[e]
+        if scene.ends[s]:
+            break
+        if rules.estimate == ESTIMATED and learned:
+            run.moves[e] += 1.0
+            run.paid[e] += r
+    if rules.estimate == ESTIMATED and learned and taken < L:
+        run.ends[p] += 1.0
+        run.ends_paid[p] += r
+    if weighted:
+        if not abs(weighed) <= LARGEST:
+            return 0.0, 0.0, 0
+        now = run.now
+        now.weighted += 1
+        now.weighted_mean, now.weighted_squares = welford(
+            now.weighted, now.weighted_mean, now.weighted_squares, weighed
+        )
+    return gained, guess, taken

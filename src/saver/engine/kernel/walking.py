@@ -1,6 +1,7 @@
-"""One episode, step by step: the same walk for every loop.
+"""One episode, step by step, for the loops of several guardrails and of unknown transitions.
 
-What a loop has no use for is given as None, and a test for just that is not compiled.
+The loop of one guardrail has a walk of its own, in `stretching`: with this one, its branches left out by the
+type of None, a simulated step of the tree took 1.02 to 2.0 times as long (`benchmarks/versus.py`).
 """
 
 from __future__ import annotations
@@ -12,8 +13,6 @@ from saver.engine.kernel.entering import teaches
 from saver.engine.kernel.following import row_of
 from saver.engine.kernel.forms import (
     BY_NODE,
-    C_SCALE,
-    C_WHERE,
     ESTIMATED,
     FIRST,
     IMPORTANCE,
@@ -33,25 +32,23 @@ from saver.problem.checks import LARGEST
 
 @inlined
 def walk(  # noqa: PLR0912, PLR0915  (every estimator and law in one pass over the steps)
-    scene: Any, rules: Any, sheets: Any, run: Any, single: Any, g: Any, starts: Any, kind: int, choice: Any,
+    scene: Any, rules: Any, sheets: Any, run: Any, g: Any, starts: Any, kind: int, choice: Any,
     tracked: bool, first_row: int, by_node: bool, learned: bool, taught: bool, past: bool, acting: Any,
     world: Any,
 ) -> Any:  # fmt: skip
-    """Play one episode; return sum discount^t C, sum discount^t m, and its length (0 if it is refused).
+    """Play one episode; return its length, 0 if it is refused. Its sums are kept with each guardrail.
 
-    If it is `learned` the statistics learn from it. The sums are those of the `single` guardrail, or are kept
-    with each of several, `g`, whose ledger learns if it is `taught`, or learns V0; the other of the two is
-    None. Where transitions are unknown `starts` counts where episodes begin, and where the last action led is
-    told too; else it is None.
+    If it is `learned` the statistics learn from it. The ledgers do if they are `taught`, or learn V0. Where
+    transitions are unknown `starts` counts where episodes begin, and where the last action led is told too;
+    else it is None.
     """
     L, A, pairs = len(scene.factor), scene.uniform.shape[1], scene.pairs
     weighted = rules.estimate == IMPORTANCE and kind != SAFE
     counted = learned and (starts is not None or rules.estimate == ESTIMATED)
     random = not tracked and sheets.flags[kind, RANDOM] == 1
-    ratio, weighed, gained, guess, taken = 1.0, 0.0, 0.0, 0.0, 0
-    if g is not None:
-        for i in range(len(g.state)):
-            g.state[i].total = g.state[i].guess = 0.0
+    ratio, weighed, p, taken, r = 1.0, 0.0, 0, 0, 0.0
+    for i in range(len(g.state)):
+        g.state[i].total = g.state[i].guess = 0.0
     for t in range(L if random else 0):
         run.draws[t] = uniform(acting)
     s = scene.start[choose(world, scene.start_chance, 0, len(scene.start))]
@@ -65,60 +62,46 @@ def walk(  # noqa: PLR0912, PLR0915  (every estimator and law in one pass over t
             a = act(sheets.policy, row, run.draws[t]) if random else sheets.sure[row]
             if weighted:
                 ratio /= sheets.policy[row, a]
-        p, c = s * A + a, 0.0
+        p = s * A + a
         run.path[t, 0], run.path[t, 1] = s, a
         r = draw(world, rules.laws[0], pairs[p, R_WHERE], pairs[p, R_SCALE], scene.rewards)
-        if single is not None:
-            c = r
-            if not rules.shared:
-                c = draw(world, rules.laws[1], pairs[p, C_WHERE], pairs[p, C_SCALE], scene.constraints)
-            if c < rules.bounds[0] or c > rules.bounds[1]:
-                return 0.0, 0.0, 0
-            gained += scene.factor[t] * c
-            if rules.crosses:
-                guess += scene.factor[t] * run.box.middle[p]
         if learned:
-            take(run.seen, p, r, c)
-        if g is not None:  # noqa: SIM102  (numba looks for just this test)
-            if not observe(rules, run, g, p, scene.factor[t], r, learned, taught, past, world):
-                return 0.0, 0.0, 0
+            take(run.seen, p, r, 0.0)
+        if not observe(rules, run, g, p, scene.factor[t], r, learned, taught, past, world):
+            return 0
         if rules.watched and (r < pairs[p, R_LOW] or r > pairs[p, R_HIGH]):
-            return 0.0, 0.0, 0
+            return 0
         if weighted:
             ratio *= scene.target_by_step[t if len(scene.target_by_step) > 1 else 0, s, a]
             weighed += scene.factor[t] * ratio * r
-        taken, e = t + 1, -1
-        if starts is None:  # noqa: SIM102
-            if taken == L:
-                break
-        if scene.indptr[p] < scene.indptr[p + 1]:
-            e = choose(world, scene.chance, scene.indptr[p], scene.indptr[p + 1])
-        ended = e < 0 or scene.ends[scene.to[e]]
-        if counted:
-            outcome(run, p, e, ended, r)
-        if ended:
+        taken = t + 1
+        stays = scene.indptr[p] == scene.indptr[p + 1]
+        if starts is None:
+            stays = stays or taken == L
+        if stays:
             break
+        e = choose(world, scene.chance, scene.indptr[p], scene.indptr[p + 1])
         s = scene.to[e]
+        if scene.ends[s]:
+            break
+        if counted:
+            run.moves[e] += 1.0
+            run.paid[e] += r
+    over = taken < L
+    if starts is not None:
+        over = scene.indptr[p] == scene.indptr[p + 1] or scene.ends[s]
+    if counted and over:
+        run.ends[p] += 1.0
+        run.ends_paid[p] += r
     if weighted:
         if not abs(weighed) <= LARGEST:
-            return 0.0, 0.0, 0
+            return 0
         now = run.now
         now.weighted += 1
         now.weighted_mean, now.weighted_squares = welford(
             now.weighted, now.weighted_mean, now.weighted_squares, weighed
         )
-    return gained, guess, taken
-
-
-@inlined
-def outcome(run: Any, p: int, e: int, ended: bool, r: float) -> None:
-    """Where a pair led, and what it paid then: as `log.take` counts."""
-    if ended:
-        run.ends[p] += 1.0
-        run.ends_paid[p] += r
-    else:
-        run.moves[e] += 1.0
-        run.paid[e] += r
+    return taken
 
 
 @inlined
