@@ -3,8 +3,7 @@
 import contextlib
 import io
 import re
-import subprocess
-import sys
+import runpy
 from pathlib import Path
 
 import pytest
@@ -23,14 +22,6 @@ DRAWN = re.compile(
     r"\b(simulate|diagnose|regret_rate|show|measure|Campaign|campaign\.\w+)\("
 )  # code whose last digits may differ elsewhere
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?%?")
-
-
-def run(*command):
-    done = subprocess.run(
-        [sys.executable, "-W", "error", *command], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def near(shown, said):
@@ -159,8 +150,9 @@ def test_every_example_is_checked():
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
-def test_an_example_runs_and_prints_sense(path):
-    shown = run(str(path))
+def test_an_example_runs_and_prints_sense(path, capsys):
+    runpy.run_path(str(path), run_name="__main__")
+    shown = capsys.readouterr().out
     found = re.search(PRINTED[path.name], shown)
     assert found, shown
     assert CHECKS[path.name]({name: float(number) for name, number in found.groupdict().items()}), shown
