@@ -75,9 +75,7 @@ class Watch(event.Listener):  # type: ignore[misc]
     def __init__(self) -> None:
         self.functions, self.seconds, self.said, self.silent = 0, 0.0, False, False
         self.works: list[_Work] = []  # that may not have ended
-        self.drawn: Callable[[str], None] | None = (
-            None  # who has the terminal: told how far it is, "" at the end
-        )
+        self.drawn: Callable[[str], None] | None = None  # by whom: told how far it is, "" at the end
 
     def on_start(self, heard: Any) -> None:
         """Before a function is compiled: a thread that nobody waits for ends here."""
@@ -151,8 +149,9 @@ class Watch(event.Listener):  # type: ignore[misc]
             work.ended.wait(LAST if ended else None)
         if not all(work.ended.is_set() for work in self.works):
             for stream in (sys.stdout, sys.stderr):
-                if stream is not None:
-                    stream.flush()
+                with suppress(OSError, ValueError):  # as in `_say`
+                    if stream is not None:
+                        stream.flush()
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             os.kill(os.getpid(), signal.SIGINT)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import Any, TypeVar, cast
 
@@ -42,15 +42,15 @@ class Compiled(usual_class):  # type: ignore[misc, valid-type]
 
     def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
         """What is to be called with such arguments: the compiler of numba asks when it knows of nothing."""
-        if _here.plain and (self._absent or not self._is_kept(args)):
-            self._absent = True
+        if _here.plain and self._absent:
             return self.boxed
         call = super()._compile_for_args
         if self._is_kept(args):
-            try:
+            with suppress(Useless):
                 return call(*args, **kws)
-            except Useless:
-                pass
+        elif _here.plain:
+            self._absent = True
+            return self.boxed
         return WATCH.see(lambda: call(*args, **kws))
 
     def get_call_template(self, args: Any, kws: Any) -> Any:

@@ -34,8 +34,8 @@ FAULTS = {
     "foreign": "compiled code in {place} can have been written by others and is not loaded: remove what is "
     "not yours",
 }
-_told: set[tuple[str, Path | None]] = set()
 OTHERS = 0o022  # the bits by which a group or anybody may write
+_told: set[tuple[str, Path | None]] = set()  # of which folders which fault
 
 
 @cache

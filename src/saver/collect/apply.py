@@ -40,9 +40,11 @@ def apply(setup: Setup, state: State, event: Event) -> State:
 
 def _asked(setup: Setup, state: State, event: Asked) -> None:
     if event.plan is not None:
-        state.plan, state.following = event.plan, following(setup, event.plan, state.more)
-        if event.plan.reach is not None:
-            settle(setup, state)  # what is expected of trials follows the plan
+        state.plan = event.plan
+        if event.plan.reach is None:
+            state.following = following(setup, event.plan, state.more)
+        else:
+            settle(setup, state)  # what is expected of trials follows the plan too
     if event.exploration is not None:
         state.exploration = event.exploration
     plan = None if state.following is None else state.following.policy

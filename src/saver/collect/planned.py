@@ -15,13 +15,15 @@ from saver.play.policy import Policy
 
 
 class Following(NamedTuple):
-    """A plan that is followed."""
+    """A plan that is followed.
+
+    Attributes:
+        needed: from which number of samples on a pair is needed, [S, A]; None where the plan is drawn from.
+    """
 
     plan: Plan
     policy: Policy
-    needed: (
-        Ints | None
-    )  # from which number of samples on a pair is needed, [S, A]; None where it is drawn from
+    needed: Ints | None
 
 
 def following(setup: Setup, plan: Plan, more: int) -> Following:
