@@ -10,6 +10,7 @@ FROM python:3.12-slim-trixie
 WORKDIR /opt/saver
 COPY pyproject.toml README.md LICENSE ./
 COPY src ./src
+COPY audit ./audit
 RUN pip install --no-cache-dir .
 
 # What is compiled here belongs to root, whom every user trusts; what is compiled later is added beside it.

@@ -18,7 +18,7 @@ help:
 	@echo "make audit-vetoes  the same where somebody chooses by where trials start, in benchmarks/results/veto-audit.md"
 	@echo "make audit-unknown  the same with unknown transitions, in benchmarks/results/unknown-audit.md"
 	@echo "make chaos       350 kills of workers and leaders in each store, in benchmarks/results/chaos.md"
-	@echo "make coverage    lines of src/ that the tests run, kernels without the compiler; half an hour"
+	@echo "make coverage    lines of src/ and audit/ that the tests run, kernels without the compiler; half an hour"
 	@echo "make golden      write anew the numbers that equal seeds must give; says which rows changed"
 	@echo "make numbers     every collector on every scenario, written to benchmarks/results/numbers.md"
 	@echo "make bench       timing tables, written to benchmarks/results/"

@@ -15,9 +15,9 @@ from tables import Table
 
 import saver
 from saver.design import exact
-from saver.experiments.auditing.asked import one_outcome
-from saver.experiments.auditing.hostile import HOSTILE
 from saver.problem import Scenario, visits
+from saver_audit.hostile import HOSTILE
+from saver_audit.making import one_outcome
 
 SEED = 20
 BANDITS = ("bandit", "movielens", "intractable")

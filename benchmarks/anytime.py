@@ -18,8 +18,8 @@ import numpy as np
 from tables import Table
 
 import saver
-from saver.experiments.auditing.judge import ERROR, tail
 from saver.problem import Bernoulli, Bounded, Scenario, World
+from saver_audit.judge import ERROR, tail
 
 LOOKS, FIRST, LATER = 150, 50, 500
 RUNS = 1000

@@ -23,13 +23,13 @@ import numpy as np
 from tables import Table
 
 import saver
-from saver.experiments.auditing.count import RECIPES
-from saver.experiments.auditing.guarded import guarded
-from saver.experiments.auditing.hostile import HOSTILE
-from saver.experiments.auditing.judge import ERROR, tail, upper_bound
-from saver.experiments.auditing.manners import paths
-from saver.experiments.auditing.uncharted import EDGES
 from saver.problem import Scenario
+from saver_audit.count import RECIPES
+from saver_audit.hostile import HOSTILE
+from saver_audit.judge import ERROR, tail, upper_bound
+from saver_audit.making import guarded
+from saver_audit.manners import paths
+from saver_audit.uncharted import EDGES
 
 RUNS, SLOW, LOOKS = 2000, 500, 150
 PLAY = ("safe-on-policy", "saver", "saver-opt")

@@ -35,8 +35,8 @@ from saver import (
     SubGaussian,
     simulate,
 )
-from saver.experiments.auditing.hostile import HOSTILE
-from saver.problem.laws import Law
+from saver.problem.world import Law
+from saver_audit.hostile import HOSTILE
 
 BUDGETS = (100, 200, 500, 1000)
 BANDITS = ("bandit", "movielens", "intractable")

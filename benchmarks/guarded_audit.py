@@ -1,7 +1,7 @@
 """The promise with guardrails, counted: a learned or bounded baseline value, and several at once.
 
 What is judged is the TRUE line of every guardrail, which the campaign does not know. Worlds are those of the
-audit (experiments/auditing/guarded.py), drawn at random, and bandits at the edge: their target earns just
+audit (audit/saver_audit/making.py), drawn at random, and bandits at the edge: their target earns just
 less than what is required of a value that is learned. `broken` counts campaigns in which the true budget of
 some guardrail was below 0 at any episode; `at most` is the one-sided 95 % bound of Clopper and Pearson on
 that frequency, to be compared with `delta`, `by chance` the probability of as many or more at risk delta. A
@@ -15,13 +15,12 @@ import time
 
 from tables import Table
 
-from saver.experiments.auditing.count import AUDITS, counts_for, world_rows
-from saver.experiments.auditing.guarded import FORMS, WAYS
-from saver.experiments.auditing.judge import judged
-from saver.experiments.auditing.verdicts import verdict
-from saver.experiments.auditing.worlds import SHAPES, Place
 from saver.experiments.tables import TABLES, Row
 from saver.experiments.work import silent
+from saver_audit.count import AUDITS, counts_for, world_rows
+from saver_audit.judge import judged, verdict
+from saver_audit.making import FORMS, WAYS
+from saver_audit.worlds import SHAPES, Place
 
 MORE, EDGE = 2, 5  # times the runs of the audit
 

@@ -23,8 +23,8 @@ from tables import Table
 
 from saver import Mdp, scenarios
 from saver._types import Floats
-from saver.collect.planning import GAP, QUOTA, SETTLED
 from saver.design import Plan, Planner
+from saver.kernels.believing import GAP, QUOTA, SETTLED
 from saver.problem import weights
 
 REPLAN: dict[str, Any] = {"tolerance": GAP, "settle": SETTLED, "work": QUOTA}

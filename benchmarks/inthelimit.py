@@ -33,7 +33,7 @@ import saver
 from saver.errors import InvalidProblem
 from saver.estimate.asymptotic import stretched
 from saver.problem import Bernoulli, Bounded, Gaussian, Problem, Scenario, SubGaussian, World
-from saver.problem.laws import Empirical
+from saver.problem.world import Empirical
 from saver.scenarios.assembly import bandit_model
 
 RUNS, CHUNK, LEVEL, CHANCE = 1000, 250, 0.95, 1e-3

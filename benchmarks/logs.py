@@ -17,7 +17,7 @@ from tables import Table
 from saver import Bounded, Episode, Guardrail, History, Problem
 from saver.data import Fitted, read_log
 from saver.estimate import Log
-from saver.experiments.auditing.judge import tail
+from saver_audit.judge import tail
 
 LOGS, EPISODES, FAR = 1000, 20_000, 4.0
 ROWS = (1_250_000, 2_500_000, 5_000_000, 10_000_000)

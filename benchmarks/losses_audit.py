@@ -23,10 +23,10 @@ import numpy as np
 from tables import Table
 
 from saver.engine.simulate import cores
-from saver.experiments.auditing.count import AUDITS
-from saver.experiments.auditing.judge import ERROR, HOLDS, MISSES, tail, upper_bound
-from saver.experiments.auditing.losses import counted
-from saver.experiments.auditing.manners import CASES, EPISODES, MANNERS, VETO_CASES, VETOES, Case
+from saver_audit.count import AUDITS
+from saver_audit.judge import ERROR, HOLDS, MISSES, tail, upper_bound
+from saver_audit.losses import counted
+from saver_audit.manners import CASES, EPISODES, MANNERS, VETO_CASES, VETOES, Case
 
 ROUNDING = 1e-9  # of the baseline's value
 VETOED = """The promise where somebody looks where trials start before it is decided which run: counted.

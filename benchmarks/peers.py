@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 
 from saver import Scenario
+from saver.kernels.bounds.boundaries import best_rho
 from saver.problem.bellman import weights
-from saver.safety.boundaries import best_rho
 
 ROUNDS = 2000
 

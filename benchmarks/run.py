@@ -24,6 +24,7 @@ import losses_audit
 import numbers_table
 import planning
 import promise
+import reading
 import scale
 import unknown
 import unknown_audit
@@ -54,6 +55,7 @@ BENCHMARKS: dict[str, Callable[[], Table]] = {
     "unknown-speed": unknown_speed.table,
     "logs": logs.table,
     "durable": durable.table,
+    "reading": reading.table,
 }
 NUMBERS: dict[str, Callable[[], Table]] = {"numbers": numbers_table.table, "planning": planning.table}
 LONG: dict[str, Callable[[], Table]] = {

@@ -22,8 +22,8 @@ from tables import Table
 from saver import Scenario, scenarios, simulate
 from saver.collect.learning import answers
 from saver.design import Planner
-from saver.estimate.pricing import prices
-from saver.problem.question import question
+from saver.estimate.recursion import prices
+from saver.problem.bellman import question
 from saver.scenarios import forget
 
 LONG, SHORT = 20_000, (200, 1000)

@@ -1,6 +1,6 @@
 """The promise where transitions are unknown, counted.
 
-A trial is then known by what it earned alone. Worlds (auditing/uncharted.py): at the edge, where a
+A trial is then known by what it earned alone. Worlds (audit/saver_audit/uncharted.py): at the edge, where a
 designed episode is worth just less than what is required and a state drawn at the start decides all that is
 observed in it, or whether it ends at once; hostile worlds and random ones of the audit, with something to
 spend; and feedback that is lost or late. Who plays: the target; the exact design; `reckless`, who knows the
@@ -18,10 +18,10 @@ import sys
 from guarded_audit import rows_of, told
 from tables import Table
 
-from saver.experiments.auditing.count import AUDITS, loss_rows, unknown_places
-from saver.experiments.auditing.manners import UNKNOWN_CASES
 from saver.experiments.tables import TABLES, Row
 from saver.experiments.work import silent
+from saver_audit.count import AUDITS, loss_rows, unknown_places
+from saver_audit.manners import UNKNOWN_CASES
 
 PROMISE_ONLY = {"bounded": 0, "covered": 0, "watched": 0, "ever": 0}  # intervals are judged elsewhere
 

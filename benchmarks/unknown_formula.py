@@ -32,9 +32,9 @@ from saver.estimate.asymptotic import stretched
 from saver.estimate.certainty import certainty_estimated
 from saver.estimate.interval import LEVEL, Estimate
 from saver.estimate.recursion import Moves
-from saver.experiments.auditing.judge import tail
+from saver.problem.mdp import Unknown
 from saver.problem.moments import Moments
-from saver.problem.unknown import Unknown
+from saver_audit.judge import tail
 
 MODELS, EPISODES, RUNS = 20, 20_000, 1000
 FAR, MEAN = 4.0, 0.05  # standard errors of one row; of the mean ratio

@@ -13,7 +13,7 @@ from typing import Any
 from tables import Table
 
 from saver import Scenario, scenarios, simulate
-from saver.engine.blind import BlindWorker
+from saver.engine.compiled import Worker
 
 RUNS, REPEATS = 5, 3
 SIZES = (2000, 20_000)
@@ -30,7 +30,7 @@ class Clock:
     """Counts the time that goes into plans."""
 
     def __init__(self) -> None:
-        self.spent, self._plan = 0.0, BlindWorker._plan
+        self.spent, self._plan = 0.0, Worker._plan
 
     def __enter__(self) -> Clock:
         def timed(worker: Any) -> None:
@@ -38,11 +38,11 @@ class Clock:
             self._plan(worker)
             self.spent += time.process_time() - began
 
-        BlindWorker._plan = timed  # type: ignore[method-assign, assignment]
+        Worker._plan = timed  # type: ignore[method-assign, assignment]
         return self
 
     def __exit__(self, *_: object) -> None:
-        BlindWorker._plan = self._plan  # type: ignore[method-assign]
+        Worker._plan = self._plan  # type: ignore[method-assign]
 
 
 def measured(scenario: Scenario, collector: str, episodes: int) -> list[Any]:

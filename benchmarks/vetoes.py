@@ -16,16 +16,15 @@ import numpy as np
 from tables import Table
 
 import saver
-from saver.experiments.auditing.asked import with_constraints
-from saver.problem import Bernoulli
 from saver.simulator import Truth
+from saver_audit.making import coins_of, with_constraints
 
 RUNS, EPISODES = 10, 500
 WAYS = ("unseen, newest", "unseen, in batches", "seen, newest", "seen, in batches", "lost")
 GRID = saver.SCENARIOS["gridworld"]()
 WORLDS = {
     "gridworld": GRID,
-    "gridworld of coins": with_constraints(GRID, Bernoulli(np.array(GRID.means[0]))),
+    "gridworld of coins": with_constraints(GRID, coins_of(np.array(GRID.means[0]))),
 }
 
 

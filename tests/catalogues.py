@@ -3,7 +3,7 @@
 import sys
 from dataclasses import replace
 
-from saver.experiments import steps
+from saver.experiments import catalogue
 from saver.experiments.catalogue import EXPERIMENTS, RATES
 
 
@@ -11,7 +11,7 @@ def small_catalogue(monkeypatch):
     """Every experiment and rate of the catalogue, cut to a few episodes and runs."""
     tiny = {name: replace(e, episodes=60, runs=(3, 3, 3)) for name, e in EXPERIMENTS.items()}
     rates = [replace(r, budgets=(300, 600, 1200), runs=(40, 40, 40)) for r in RATES]
-    for name in ("steps", "claims", "report", "pictures"):
+    for name in ("catalogue", "claims", "report", "pictures"):
         monkeypatch.setattr(sys.modules[f"saver.experiments.{name}"], "EXPERIMENTS", tiny)
-    monkeypatch.setattr(steps, "RATES", rates)
-    monkeypatch.setattr(steps, "ALPHAS", (0.25, 0.5))
+    monkeypatch.setattr(catalogue, "RATES", rates)
+    monkeypatch.setattr(catalogue, "ALPHAS", (0.25, 0.5))

@@ -35,7 +35,7 @@ class Kept:
         logged = Logged(Moments.empty(shape), np.zeros(shape))
         ends = rail.promise.of_episode(1.0, sum(mdp.discount**t for t in range(mdp.horizon)))
         for episode in episodes:
-            logged.add(rail, episode, mdp.discount, ends)
+            logged.add(episode, episode.constraints, mdp.discount, ends)
         self.ledger.learn(self.book, logged)
 
     def ask(self, number, play, believed=None):

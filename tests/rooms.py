@@ -5,6 +5,8 @@ import re
 from functools import cache
 from pathlib import Path
 
+from saver._late import stated
+
 SOURCES = Path(__file__).parents[1] / "src"
 PLACE = re.compile(r"saver\.(\w+)[\w.]*(?::\w+)?")  # of a late name
 
@@ -13,7 +15,7 @@ def rooms_imported(path):
     """The rooms that a file imports, anywhere in it, or reaches through the package: `saver.simulate`."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         for name in names_used(node):
-            place = late_names("")[1].get(name, f"saver.{name}")
+            place = late_names("").get(name, f"saver.{name}")
             yield re.split(r"[.:]", place)[1]
 
 
@@ -35,16 +37,5 @@ def names_used(node):
 
 @cache
 def late_names(room):
-    """What the package `room` loads late, by its first half, which type checkers see, and by its second."""
-    text = (SOURCES / "saver" / room / "__init__.py").read_text(encoding="utf-8")
-    both = next((node for node in ast.parse(text).body if isinstance(node, ast.If)), None)
-    if both is None:
-        return {}, {}
-    assert ast.unparse(both.test) == "TYPE_CHECKING"
-    seen = {}
-    for node in both.body:
-        for alias in node.names:
-            mark = "." if node.module == f"saver.{room}".rstrip(".") else ":"  # a room, or what is in one
-            seen[alias.asname or alias.name] = f"{node.module}{mark}{alias.name}"
-    (table,) = [node for node in ast.walk(both.orelse[0]) if isinstance(node, ast.Dict)]
-    return seen, ast.literal_eval(table)
+    """What the package `room` loads late: the place of each name of its stub."""
+    return dict(stated(str(SOURCES / "saver" / room / "__init__.pyi")))

@@ -13,9 +13,8 @@ from scipy.optimize import brentq
 from scipy.special import logsumexp
 
 from saver import Bounded
-from saver.safety.bernstein import LIKELY
-from saver.safety.boundaries import best_rho, mixture, mixture_two_sided, stitched
-from saver.safety.noise import FASTEST, RATES, SLOWEST
+from saver.kernels.bounds.boundaries import best_rho, mixture, mixture_two_sided, stitched
+from saver.kernels.bounds.noise import FASTEST, LIKELY, RATES, SLOWEST
 
 TOLD, CUT, LOST, CANCELLED, VETOED = "told", "cut", "lost", "cancelled", "vetoed"
 NEVER = (CANCELLED, VETOED)

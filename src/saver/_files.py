@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,10 +22,10 @@ def replacing(path: Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
-def sources(without: Collection[str] = ()) -> str:
-    """A hash of the package's sources, but for these folders of it."""
-    package, digest = Path(__file__).parent, hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        if path.relative_to(package).parts[0] not in without:
+def sources(*others: Path) -> str:
+    """A hash of the package's sources, and of those in other folders."""
+    digest = hashlib.sha256()
+    for folder in (Path(__file__).parent, *others):
+        for path in sorted(folder.rglob("*.py")):
             digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

@@ -47,10 +47,12 @@ def _interrupt(number: int, frame: Any) -> None:
     Their end is waited for; an import that takes longer ends the command at once.
     """
     _presses.append(time.monotonic())
-    importing = _is_importing(frame)
+    frames = list(_frames(frame))
+    importing = any(one.f_code.co_filename.startswith("<frozen importlib.") for one in frames)
+    loading = any(one.f_globals.get("__name__", "").startswith("llvmlite.") for one in frames)
     if importing and _presses[-1] > _presses[0] + PATIENCE:
         _end(number)
-    if importing or _is_loading(frame):
+    if importing or loading:
         again = threading.Timer(AGAIN, os.kill, (os.getpid(), number))
         again.daemon = True
         again.start()
@@ -65,20 +67,11 @@ def _end(number: int) -> None:
     signal.raise_signal(number)
 
 
-def _is_importing(frame: Any) -> bool:
+def _frames(frame: Any) -> Iterator[Any]:
+    """That of a call, of its caller, and so on."""
     while frame is not None:
-        if frame.f_code.co_filename.startswith("<frozen importlib."):
-            return True
+        yield frame
         frame = frame.f_back
-    return False
-
-
-def _is_loading(frame: Any) -> bool:
-    while frame is not None:
-        if frame.f_globals.get("__name__", "").startswith("llvmlite."):
-            return True
-        frame = frame.f_back
-    return False
 
 
 def pressed() -> bool:

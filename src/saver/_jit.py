@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import ctypes
+import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
+from types import FunctionType, SimpleNamespace
 from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+from numba import _helperlib as helpers
 from numba.core.dispatcher import OmittedArg
 from numba.core.registry import CPUDispatcher
 from numba.core.typing import typeof
 
 from saver._compiling import WATCH
 from saver._kept import Kept, Useless
-from saver._plain import boxing, plain
 
 config: Any = numba.config
 typing, types, usual_class = cast(Any, typeof), cast(Any, numba.types), cast(Any, CPUDispatcher)
@@ -32,7 +35,7 @@ def kind_of(value: Any) -> Any:
 class Compiled(usual_class):  # type: ignore[misc, valid-type]
     """A function that is compiled when it is first called with arguments of some types, or loaded."""
 
-    content: str | None = None  # of `saver._content`
+    content: str | None = None  # of `saver._kept`
     _absent = False  # what was looked for, once, was not on disk
 
     def __init__(self, function: Any, options: dict[str, Any]) -> None:
@@ -129,13 +132,98 @@ def inner(function: F) -> F:
     return _compiled(function, _nrt=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
-def inlined(function: F) -> F:
-    """`loop` for a part of one: always copied into its caller, so that wide arguments cost nothing.
+def bare(function: F) -> F:
+    """`inner` for a function that makes no arrays: it does not count references, as `loop` does not.
 
-    It can be called from compiled code only.
+    If it returns arrays (or tuples of them), only those who do not count may call it: others free them.
     """
+    return _compiled(function, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+def inlined(function: F) -> F:
+    """`bare` for a part of one: always copied into its caller, so that wide arguments cost nothing."""
     return _compiled(function, _nrt=False, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def _compiled(function: F, **options: Any) -> F:
     return function if config.DISABLE_JIT else cast(F, Compiled(function, options))
+
+
+# -- without a compiler, bit by bit what it makes of functions --
+#
+# A function is run as it stands, with the names of its module changed. Compiled functions become themselves
+# in plain Python; those parts of NumPy and `math` become others that round in another way than machine code
+# (NumPy adds up eight numbers at a time and has logarithms of its own, Python another gamma function) or that
+# raise where it does not. What cannot be had so is written out: x * x for x**2, `raised` for x**k.
+
+_worlds: dict[int, dict[str, Any]] = {}  # of modules
+
+
+def plain(function: Any) -> Any:
+    """A function with all that it calls, in plain Python."""
+    names = _names(function.__globals__)
+    return FunctionType(
+        function.__code__, names, function.__name__, function.__defaults__, function.__closure__
+    )
+
+
+def boxing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with results as compiled code gives them: numbers of Python, not of NumPy."""
+
+    def call(*args: Any) -> Any:
+        return _boxed(function(*args))
+
+    return call
+
+
+def _names(given: dict[str, Any]) -> dict[str, Any]:
+    """What stands for the names of a module, made once."""
+    found = _worlds.get(id(given))
+    if found is None:
+        found = _worlds[id(given)] = dict(given)  # before it is filled: modules name each other
+        for name, value in given.items():
+            if hasattr(value, "py_func"):
+                found[name] = value.plain
+            elif value is np or value is math:
+                found[name] = ARRAYS if value is np else NUMBERS
+    return found
+
+
+def _boxed(found: Any) -> Any:
+    if isinstance(found, np.generic):
+        return found.item()
+    if not isinstance(found, tuple):
+        return found
+    parts = [_boxed(part) for part in found]
+    return tuple(parts) if type(found) is tuple else type(found)(*parts)
+
+
+def _sum(values: Any) -> Any:
+    """One after the other."""
+    return np.cumsum(values)[-1] if np.size(values) else 0.0
+
+
+def _log(x: float) -> float:
+    return math.log(x) if x > 0.0 else -math.inf if x == 0.0 else math.nan
+
+
+def _log1p(x: float) -> float:
+    return math.log1p(x) if x > -1.0 else -math.inf if x == -1.0 else math.nan
+
+
+def _exp(x: float) -> float:
+    try:
+        return math.exp(x)
+    except OverflowError:
+        return math.inf
+
+
+def _sqrt(x: float) -> float:
+    return math.sqrt(x) if x >= 0.0 else math.nan
+
+
+_helpers: Any = helpers
+_lgamma = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(_helpers.c_helpers["lgamma"])  # the compiler's
+ROUNDED = {"exp": _exp, "log": _log, "log1p": _log1p}
+ARRAYS = SimpleNamespace(**(vars(np) | ROUNDED | {"sum": _sum}))
+NUMBERS = SimpleNamespace(**(vars(math) | ROUNDED | {"sqrt": _sqrt, "lgamma": _lgamma}))

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import ast
+import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
 
-def late(package: str, places: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package, from the place of each name: "module:name", or a module."""
+def late(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """`__getattr__`, `__dir__` and `__all__` of a package, as the stub beside it says, and of its rooms."""
+    folder = os.path.dirname(str(sys.modules[package].__file__))
+    places = dict(stated(os.path.join(folder, "__init__.pyi")))
+    rooms = {room.name: f"{package}.{room.name}" for room in os.scandir(folder) if room.is_dir()}
 
     def load(name: str) -> Any:
-        if name not in places:
+        place = places.get(name) or (rooms.get(name) if name.isidentifier() else None)
+        if place is None or name.startswith("_"):
             # said without the package itself, to which Python would add a guess of its own
             raise AttributeError(_missing(package, name, places), name=name)
-        module, _, inside = places[name].partition(":")
+        module, _, inside = place.partition(":")
         found = import_module(module)
         if inside:
             found = getattr(found, inside)
@@ -23,9 +29,22 @@ def late(package: str, places: Mapping[str, str]) -> tuple[Callable[[str], Any],
         return found
 
     def names() -> list[str]:
-        return sorted({*places, *(name for name in vars(sys.modules[package]) if name not in HIDDEN)})
+        shown = (name for name in rooms if not name.startswith("_"))
+        return sorted({*places, *shown, *(name for name in vars(sys.modules[package]) if name != "late")})
 
-    return load, names
+    return load, names, sorted(places)
+
+
+def stated(stub: str) -> Iterator[tuple[str, str]]:
+    """The names that a stub imports, each with its place: "module:name", or a room."""
+    folder = os.path.dirname(stub)
+    with open(stub, encoding="utf-8") as file:
+        body = ast.parse(file.read()).body
+    for node in body:
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                inside = str(node.module) == "saver" and os.path.basename(folder) == "saver"
+                yield alias.asname or alias.name, f"{node.module}{'.' if inside else ':'}{alias.name}"
 
 
 def moved(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
@@ -37,9 +56,6 @@ def moved(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
         raise AttributeError(_missing(package, name, places), name=name)
 
     return refuse
-
-
-HIDDEN = ("TYPE_CHECKING", "late")  # which a package has only to do this
 
 
 def _missing(package: str, name: str, places: Mapping[str, str]) -> str:

@@ -17,6 +17,7 @@ from saver.errors import CampaignEnded, InvalidData, InvalidPolicy, InvalidProbl
 from saver.estimate import Estimate
 from saver.problem.codec import pack
 from saver.scenarios.assembly import bandit_model
+from saver_audit.hostile import HOSTILE
 
 TARGET = [[0.2, 0.5, 0.3]]
 REWARDS = {0: [1.0, 3.0], 1: [4.0, 6.0, 5.0], 2: [0.0, 2.0]}  # means 2, 5, 1
@@ -385,7 +386,7 @@ def test_a_fair_estimate_is_kept_of_what_is_asked_only():
 @pytest.mark.slow
 def test_choices_do_not_bias_a_fair_estimate():
     # 8,000 campaigns: a standard error of .011; the plain bias is .3, and .05 + 3 x .011 is a chance of .001.
-    made = saver.experiments.auditing.hostile.HOSTILE["one outcome"]()
+    made = HOSTILE["one outcome"]()
     found = saver.simulate(made, "saver-opt", episodes=200, runs=8000, seed=4, checkpoints=[], fair=True)
     plain, fair = ((part[:, -1] - found.true_value) for part in (found.estimates, found.fair))
     assert plain.mean() / plain.std() < -0.25

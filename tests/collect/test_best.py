@@ -21,9 +21,9 @@ from saver import (
     scenarios,
     simulate,
 )
-from saver.collect.belief import spread_believed
-from saver.design.sepec import with_side_information, without_side_information
+from saver.design.closed import with_side_information, without_side_information
 from saver.errors import InvalidProblem
+from saver.kernels.believing import spread_believed
 
 pytestmark = pytest.mark.slow
 

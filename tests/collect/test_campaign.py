@@ -21,7 +21,7 @@ from saver import (
     scenarios,
     simulate,
 )
-from saver.collect.tracker import follow_design
+from saver.collect.decide import follow_design
 from saver.errors import CampaignEnded, InvalidData, InvalidProblem
 from saver.problem import value
 from saver.simulator import Player, knowledge_of

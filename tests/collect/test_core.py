@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from worlds import CELLS as SMALL
-from worlds import WORLDS
+from worlds import CELLS as SMALL, WORLDS
 
 import saver
 from saver import COLLECTORS, Campaign, Collector, Episode, Player, scenarios

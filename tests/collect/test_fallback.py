@@ -139,7 +139,7 @@ def test_the_gate_may_refuse_an_earner_too():
     for number in (1, 2):
         ledger.ask(book, number, ledger.freeze(book, play, False), play)
         ledger.tell(book, number, play, Episode([0], [1], [0.0], [0.9]))
-        state.constraints.add(0, 1, 0.9)
+        state.constraints.extend(np.array([0]), np.array([1]), np.array([0.9]))
     low = ledger.ends(book)[0][0, 1]
     assert low > 0.5
     book.lost = 0.4 - low - ledger.budget(book) + 1e-6

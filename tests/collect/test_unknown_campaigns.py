@@ -19,9 +19,10 @@ from saver import (
     diagnose,
     scenarios,
 )  # fmt: skip
-from saver.collect.foresight import Foresight
-from saver.collect.learning import HOPE, TRUSTED, hoped, shrunk, tried
+from saver.collect.learning import hoped
 from saver.errors import InvalidData, InvalidProblem
+from saver.kernels.believing import CREDIBLE, HOPE, shrunk, tried
+from saver.play.foresight import Foresight
 
 CONTEXTS = scenarios.contexts(contexts=3)
 GRID = scenarios.unknown_gridworld(size=2, horizon=3)
@@ -68,8 +69,8 @@ def test_prices_are_drawn_to_those_of_the_target():
     even = shrunk(np.array([[8.0, 1.0]]), usual, np.array([[8, 8]]))
     assert even.tolist() == [
         [
-            pytest.approx(4 * (8 * 2 + TRUSTED * 1.5) / (8 + TRUSTED)),
-            pytest.approx((8 + TRUSTED * 1.5) / (8 + TRUSTED)),
+            pytest.approx(4 * (8 * 2 + CREDIBLE * 1.5) / (8 + CREDIBLE)),
+            pytest.approx((8 + CREDIBLE * 1.5) / (8 + CREDIBLE)),
         ]
     ]
 
@@ -77,7 +78,7 @@ def test_prices_are_drawn_to_those_of_the_target():
 def test_what_was_seen_seldom_is_taken_as_the_target_takes_it():
     """Shares of the usual 0, 1/2 and 1: (1, .1, .3) before it is a distribution again."""
     policy, usual = np.array([[[1.0, 0.0, 0.0]]]), np.array([[[0.5, 0.2, 0.3]]])
-    tried(policy, usual, np.array([[int(TRUSTED), int(TRUSTED) // 2, 0]]))
+    tried(policy, usual, np.array([[int(CREDIBLE), int(CREDIBLE) // 2, 0]]))
     assert policy[0, 0].tolist() == pytest.approx([1.0 / 1.4, 0.1 / 1.4, 0.3 / 1.4])
 
 
@@ -234,7 +235,7 @@ def test_diagnosis_of_logs_is_that_of_their_world():
 def test_diagnosis_of_a_simulated_world_counts_learning_its_moves():
     """The exact safe limit is the optimum with Var[c r + u], by another path to the same program."""
     from saver.design import Planner
-    from saver.estimate.pricing import Answers, prices
+    from saver.estimate.recursion import Answers, prices
 
     mdp, problem = GRID.world.mdp, GRID.problem
     reward = GRID.world.reward

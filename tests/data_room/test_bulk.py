@@ -8,8 +8,8 @@ from saver.collect import Campaign
 from saver.errors import InvalidData
 from saver.estimate import Log
 from saver.problem.codec import pack
-from saver.problem.columns import Columns
-from saver.problem.sums import tallied
+from saver.problem.episode import Columns
+from saver.problem.moments import tallied
 
 CALLS = Guardrail("calls", Bounded(0.0, 2.0), allowance=1.0, cost=True)
 KEPT = Guardrail("kept", Bounded(0.0, 1.0), alpha=0.5, baseline_value=0.9)

@@ -8,8 +8,8 @@ import pytest
 from data_room.logs import Shop
 
 import saver
-from saver.cli.guardrails import guardrails_of, policies_of
 from saver.cli.main import _run
+from saver.cli.options import guardrails_of, policies_of
 from saver.errors import InvalidProblem
 
 SHOP = Shop.drawn(4, 2, 3, seed=8)

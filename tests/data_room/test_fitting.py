@@ -10,7 +10,7 @@ from data_room.logs import SMALL, Shop
 
 import saver
 from saver.data import problem, read_log
-from saver.data.models import believed
+from saver.data.fitted import believed
 from saver.errors import InvalidData, InvalidPolicy, InvalidProblem
 
 TWO = {

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from data_room.logs import SMALL, Shop
 
-from saver.data import parquet, read_log
+from saver.data import cells, read_log, sources
 from saver.errors import InvalidData, SaverError
 
 
@@ -274,9 +274,7 @@ def test_lines_are_counted_with_the_empty_ones(tmp_path):
 
 
 def test_a_line_without_an_end_is_refused(tmp_path, monkeypatch):
-    from saver.data import csvfile
-
-    monkeypatch.setattr(csvfile, "BLOCK", 2**12)
+    monkeypatch.setattr(sources, "BLOCK", 2**12)
     path = tmp_path / "log.csv"
     path.write_text("episode,step,state,action,reward,complaint\n1,0,a,b,1,0\n" + "x" * 2**16)
     with pytest.raises(InvalidData, match=r"log\.csv"):
@@ -301,7 +299,7 @@ def test_a_parquet_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
     bomb = pa.table(dict.fromkeys(SMALL, same))
     pq.write_table(bomb, tmp_path / "bomb.parquet", compression="zstd")
     assert (tmp_path / "bomb.parquet").stat().st_size < 100_000
-    monkeypatch.setattr(parquet, "ROWS", 1_000_000)
+    monkeypatch.setattr(sources, "ROWS", 1_000_000)
     with pytest.raises(InvalidData, match=r"has 3,000,000 rows; one log may have 1,000,000"):
         read_log(tmp_path / "bomb.parquet")
     with pytest.raises(InvalidData, match="one log may have 1,000,000"):
@@ -309,15 +307,13 @@ def test_a_parquet_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
     wide = pa.table(SMALL | {"state": ["x" * 50_000_000 for _ in range(5)]})
     pq.write_table(wide, tmp_path / "wide.parquet", compression="zstd", use_dictionary=False)
     assert (tmp_path / "wide.parquet").stat().st_size < 100_000
-    monkeypatch.setattr(parquet, "GROUP", 2**20)
+    monkeypatch.setattr(sources, "GROUP", 2**20)
     with pytest.raises(InvalidData, match="column 'state': it unpacks to more than a log may hold"):
         read_log(tmp_path / "wide.parquet")
 
 
 def test_too_many_labels_are_refused(monkeypatch):
-    from saver.data import naming
-
-    monkeypatch.setattr(naming.Labels.__init__, "__defaults__", ((), 3))
+    monkeypatch.setattr(cells.Labels.__init__, "__defaults__", ((), 3))
     columns = {name: list(range(5)) for name in SMALL} | {"step": [0] * 5}
     with pytest.raises(InvalidData, match="column 'state': it has more than 3 different labels"):
         read_log(pa.table(columns))

@@ -5,15 +5,14 @@ import dataclasses
 import numpy as np
 import pytest
 from conic import Conic
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from models import random_graph, random_policy, random_tree
 from programs import smallest_limit
 
 from saver import Mdp, Problem, SubGaussian, design, scenarios
 from saver.design import Planner
-from saver.design.onestate import one_state
 from saver.errors import Infeasible, InvalidProblem
+from saver.kernels.solve.onestate import one_state
 from saver.problem import minimising, occupancy, value, visits, weights
 
 SEEDS = st.integers(0, 10_000)

@@ -5,18 +5,19 @@ import dataclasses
 import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from models import random_graph, random_policy
 from programs import best_balance, smallest_limit
 
 from saver import Guardrail, Mdp, SubGaussian, scenarios
-from saver.design import Planner, unrolled
+from saver.design import Planner
 from saver.design.exact import exact_pair
-from saver.design.game import game
-from saver.design.multipliers import multipliers_for
-from saver.design.onestate import one_decision
 from saver.errors import Infeasible, InvalidProblem
+from saver.kernels.solve import search
+from saver.kernels.solve.descent import multipliers_for
+from saver.kernels.solve.game import game
+from saver.kernels.solve.interior import one_decision
+from saver.kernels.solve.onestate import under_one
 from saver.problem import minimising, value, visits, weights
 
 SEEDS = st.integers(0, 10_000)
@@ -146,7 +147,7 @@ def test_more_guardrails_than_columns_walked_at_once():
 def test_phases_agree_with_steps(m, monkeypatch):
     mdp, w, means, required = drawn(5, m=m, states=6, horizon=60)
     alone = Planner(mdp).solve(w, means, required, tolerance=1e-4)
-    monkeypatch.setattr(unrolled, "LONG", 0)
+    monkeypatch.setattr(search, "LONG", 0)
     in_phases = Planner(mdp)
     plan = in_phases.solve(w, means, required, tolerance=1e-4, work=3e7)
     assert len(plan.behaviour) < len(alone.behaviour)
@@ -359,7 +360,7 @@ def test_one_decision_with_a_copy_or_a_slack_guardrail_is_the_closed_form(seed):
     w, means, required = bandit(seed)
     allowed = np.random.default_rng(seed).random(len(w)) < 0.8
     allowed[[0, int(np.argmax(means[0]))]] = True
-    alone = one_decision(w * allowed, means[0], allowed, required[0])
+    alone = under_one(w * allowed, means[0], allowed, required[0])
     one = one_decision(w * allowed, means[:1], allowed, required[:1])
     assert one.tobytes() == alone.tobytes()
     for other, needed in ((means[0], required[0]), (2 * means[0], 2 * required[0]), (means[1], -100.0)):

@@ -4,16 +4,16 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from models import random_graph, random_policy
 from programs import smallest_limit
 
 from saver import Mdp, Problem, SubGaussian
-from saver.design import Planner, Warm, exact, limit, passes, unrolled
-from saver.design.several import walk_columns
-from saver.design.unrolled import Unrolled
+from saver.design import Planner, Warm, exact, limit
 from saver.errors import InvalidProblem
+from saver.kernels.solve import descent, search
+from saver.kernels.solve.columns import walk_columns
+from saver.kernels.solve.search import Unrolled
 from saver.play.nodes import Nodes
 from saver.problem import minimising, occupancy, value, weights
 
@@ -197,11 +197,11 @@ def test_pricing_steps_alike_is_worse(guards):
 @pytest.mark.parametrize("guards", [0, 1, 2])
 def test_phases_and_steps_agree(guards, monkeypatch):
     mdp, w, v, constraints = drawn(3, guards, horizon=60)
-    monkeypatch.setattr(unrolled, "LONG", 0)
+    monkeypatch.setattr(search, "LONG", 0)
     planner = Planner(mdp)
     phases = planner.solve(w, *constraints, onward=v, work=1e7, tolerance=1e-3)
     assert len(phases.behaviour) < len(planner.nodes.state)
-    monkeypatch.setattr(unrolled, "LONG", 10**9)
+    monkeypatch.setattr(search, "LONG", 10**9)
     steps = Planner(mdp).solve(w, *constraints, onward=v, tolerance=1e-3)
     assert steps.limit == pytest.approx(phases.limit, rel=0.02)
     assert phases.bound <= steps.limit
@@ -212,7 +212,7 @@ def test_phases_and_steps_agree(guards, monkeypatch):
 @pytest.mark.parametrize("long", [False, True])
 def test_passes_are_the_recursion(long, monkeypatch):
     # Q_t = g + [t < L - 1] h + P V_{t+1}, in phases the mean over the time in which a row is in use.
-    monkeypatch.setattr(unrolled, "LONG", 0)
+    monkeypatch.setattr(search, "LONG", 0)
     mdp = random_graph(3, states=6, actions=3, horizon=60 if long else 5, density=0.4)
     nodes = Nodes.of(mdp)
     model = Unrolled.in_phases(nodes) if long else Unrolled.of(nodes)
@@ -228,10 +228,10 @@ def test_passes_are_the_recursion(long, monkeypatch):
 
     prices, none = np.ravel([g, h]), np.zeros(18)
     y, mass, weight, N = np.empty(b.size), np.empty(len(model.state)), np.empty(len(b)), np.empty(36)
-    passes.forward(model, b.ravel(), b.ravel(), 0.0, y, mass, weight, N)
+    descent.forward(model, b.ravel(), b.ravel(), 0.0, y, mass, weight, N)
     np.testing.assert_allclose(N.reshape(2, 6, 3), [x.sum(axis=0), x[:-1].sum(axis=0)], rtol=1e-12)
     push, row_Q = np.empty(b.size), np.zeros(b.shape)
-    passes.backward(model, y, mass, weight, prices, none, 0.0, push, np.empty(b.size))
+    descent.backward(model, y, mass, weight, prices, none, 0.0, push, np.empty(b.size))
     np.add.at(row_Q, model.row, mass[:, None] * Q[nodes.step, nodes.state] / weight[model.row][:, None])
     row_V = (b * row_Q).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(push.reshape(b.shape), row_Q / row_V - 1, atol=1e-11)

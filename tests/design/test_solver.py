@@ -4,15 +4,15 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from models import random_graph, random_policy
 from programs import smallest_limit
 
 from saver import Mdp, Problem, SubGaussian, design, scenarios
-from saver.design import Planner, Warm, passes, planner, unrolled
-from saver.design.unrolled import Unrolled, phase_ends
+from saver.design import Planner, Warm, planner
 from saver.errors import InvalidData, InvalidProblem
+from saver.kernels.solve import descent, passes, search
+from saver.kernels.solve.search import Unrolled, phase_ends
 from saver.play.nodes import Nodes
 from saver.problem import minimising, occupancy, value, visits, weights
 
@@ -56,7 +56,7 @@ def moved(w, mean, seed, size=1.0):
 @pytest.fixture
 def everything_is_long(monkeypatch):
     """Phases for any model of at least 54 steps."""
-    monkeypatch.setattr(unrolled, "LONG", 0)
+    monkeypatch.setattr(search, "LONG", 0)
 
 
 def by_recursion(mdp, policy, g, c):
@@ -73,7 +73,7 @@ def by_recursion(mdp, policy, g, c):
 @pytest.mark.parametrize("long", [False, True])
 @pytest.mark.parametrize("discount", [0.95, 1.0])
 def test_passes_are_the_recursion(long, discount, monkeypatch):
-    monkeypatch.setattr(unrolled, "LONG", 0)
+    monkeypatch.setattr(search, "LONG", 0)
     mdp = random_graph(3, states=6, actions=3, horizon=60 if long else 7, discount=discount, density=0.4)
     nodes = Nodes.of(mdp)
     model = Unrolled.in_phases(nodes) if long else Unrolled.of(nodes)
@@ -82,8 +82,8 @@ def test_passes_are_the_recursion(long, discount, monkeypatch):
     g, c = rng.random((6, 3)), rng.normal(size=(6, 3))
     y, mass, weight = np.empty(b.size), np.empty(len(model.state)), np.empty(len(b))
     N, push, pull = np.empty(18), np.empty(b.size), np.empty(b.size)
-    passes.forward(model, b.ravel(), b.ravel(), 0.0, y, mass, weight, N)
-    earned, drift, slope = passes.backward(model, y, mass, weight, g.ravel(), c.ravel(), SCALE, push, pull)
+    descent.forward(model, b.ravel(), b.ravel(), 0.0, y, mass, weight, N)
+    earned, drift, slope = descent.backward(model, y, mass, weight, g.ravel(), c.ravel(), SCALE, push, pull)
 
     policy = np.tile(mdp.uniform, (mdp.horizon, 1, 1))
     policy[nodes.step, nodes.state] = b[model.row]
@@ -124,9 +124,9 @@ def test_phases_give_what_steps_give_for_a_behaviour_that_is_constant_in_them(di
             np.empty(len(rows)),
             np.empty(24),
         )
-        passes.forward(model, rows.ravel(), rows.ravel(), 0.0, y, mass, weight, N)
+        descent.forward(model, rows.ravel(), rows.ravel(), 0.0, y, mass, weight, N)
         push, pull = np.empty(rows.size), np.empty(rows.size)
-        earned = passes.backward(model, y, mass, weight, g, c, 1.0, push, pull)[0]
+        earned = descent.backward(model, y, mass, weight, g, c, 1.0, push, pull)[0]
         D = np.empty(24)
         passes.discounted(model, y, mass, D)
         found.append((mass, N, D, earned, passes.best(model, g, c, 0.3, np.empty(0, dtype=np.uint64))))
@@ -184,7 +184,7 @@ def test_phases_cost_little_and_steps_take_over_where_they_are_not_enough(everyt
     mdp, w, mean, required = corridor(2)
     in_phases = Planner(mdp).solve(w, mean, required, tolerance=1e-4, work=3e6)
     on = Planner(mdp).solve(w, mean, required, tolerance=1e-4)
-    monkeypatch.setattr(unrolled, "LONG", 10**9)
+    monkeypatch.setattr(search, "LONG", 10**9)
     alone = Planner(mdp).solve(w, mean, required, tolerance=1e-4)
     assert (len(in_phases.behaviour), len(on.behaviour), len(alone.behaviour)) == (178, 654, 654)
     assert 1.001 * alone.limit < in_phases.limit < 1.01 * alone.limit
@@ -228,7 +228,7 @@ def test_equal_inputs_give_equal_bits_however_often_the_solver_pauses(monkeypatc
 
 @pytest.mark.parametrize("long", [False, True])
 def test_a_planner_goes_on_from_plain_data_as_if_nothing_had_happened(long, monkeypatch):
-    monkeypatch.setattr(unrolled, "LONG", 0 if long else 10**9)
+    monkeypatch.setattr(search, "LONG", 0 if long else 10**9)
     mdp, w, mean, required = posed(6, states=8, horizon=60, discount=0.98)
     one, other = Planner(mdp), Planner(mdp)
     assert one.last is None

@@ -29,8 +29,8 @@ from saver import (
     World,
     simulate,
 )
-from saver.engine.kernel.streams import normal, stream, uniform
 from saver.errors import InvalidData, InvalidPolicy, InvalidProblem
+from saver.kernels.streams import normal, stream, uniform
 
 pytestmark = pytest.mark.slow
 

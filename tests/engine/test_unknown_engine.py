@@ -23,8 +23,8 @@ from saver import (
     scenarios,
     simulate,
 )
-from saver.engine.blind import BlindSetting, BlindWorker
-from saver.engine.kernel.layout import only_reference
+from saver.engine import compiled
+from saver.engine.layout import only_reference
 from saver.engine.runs import ANSWERS, COMMON
 from saver.errors import InvalidData
 
@@ -181,14 +181,16 @@ def test_long_campaigns_stay_equal(collector):
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_plans_made_in_one_call_are_those_of_the_learner(world, monkeypatch):
-    own, made = BlindWorker._plan_compiled, []
-    monkeypatch.setattr(BlindWorker, "_plan_compiled", lambda *given: made.append(own(*given)) or made[-1])
+    own, made = compiled.Worker._plan_compiled, []
+    monkeypatch.setattr(
+        compiled.Worker, "_plan_compiled", lambda *given: made.append(own(*given)) or made[-1]
+    )
     for said in ({"kind": "coins"}, {"given": True, "guards": "learned"}, {"kind": "data", "mixed": True}):
         options = {"episodes": 400, "runs": 2, "checkpoints": [30, 150], "engine": "compiled"}
         one = simulate(posed(world, **said), "saver-opt", **options)
         assert sum(made) > 20, "hardly any plan was made in one call"
         with monkeypatch.context() as without:
-            without.setattr(BlindSetting, "_study", lambda setting: None)
+            without.setattr(compiled, "lay_study", lambda setup: None)
             other = simulate(posed(world, **said), "saver-opt", **options)
         for name in (*ANSWERS, *COMMON):
             np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)

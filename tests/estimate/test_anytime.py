@@ -11,7 +11,8 @@ import saver
 from saver import Bounded, Campaign, Mdp, Problem, SubGaussian
 from saver.errors import InvalidProblem
 from saver.estimate.asymptotic import stretched
-from saver.estimate.sequence import (
+from saver.kernels.bounds.boundaries import best_rho, mixture_two_sided
+from saver.kernels.bounds.sequence import (
     Steering,
     bands,
     bernstein,
@@ -23,7 +24,6 @@ from saver.estimate.sequence import (
     steer,
 )
 from saver.play import Stage
-from saver.safety.boundaries import best_rho, mixture_two_sided
 
 pytestmark = pytest.mark.slow
 

@@ -10,9 +10,9 @@ from models import random_graph, random_policy
 from saver import Bounded, Campaign, Gaussian, Player, Problem, Scenario, SubGaussian, World
 from saver.collect.events import Abandoned, Asked, Cancelled, Told
 from saver.errors import AssumptionWarning
+from saver.kernels.bounds.noise import EIGHT, log_sets, most_visits, unseen
 from saver.play.policy import Policy
 from saver.problem.bellman import by_step
-from saver.safety.hidden import EIGHT, log_sets, most_visits, unseen
 
 pytestmark = pytest.mark.slow
 

@@ -4,8 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.stats import binom
 
 from saver import (
@@ -22,7 +21,7 @@ from saver import (
 )
 from saver.errors import InvalidProblem
 from saver.estimate import Log
-from saver.estimate.spread import spread
+from saver.kernels.bounds.spread import spread
 
 BANDIT = Mdp(np.zeros((1, 2, 1)), 1)
 TWO_TO_ONE = np.array([[0.75, 0.25]])

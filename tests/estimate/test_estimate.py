@@ -224,6 +224,6 @@ def test_running_moments_keep_their_precision_far_from_zero():
     values = 1e9 + rng.normal(size=5000)
     moments = Moments.empty((1, 1))
     for value in values:
-        moments.add(0, 0, value)
+        moments.extend(np.array([0]), np.array([0]), np.array([value]))
     assert moments.mean[0, 0] == pytest.approx(values.mean(), rel=1e-15)
     assert moments.variance[0, 0] == pytest.approx(values.var(ddof=1), rel=1e-6)

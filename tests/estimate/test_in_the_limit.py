@@ -14,7 +14,7 @@ from saver.collect.setup import Setup
 from saver.errors import InvalidProblem
 from saver.estimate import Log
 from saver.estimate.asymptotic import EXCESS, SKEWNESS, start, stretched
-from saver.estimate.spread import spread, stand_in
+from saver.kernels.bounds.spread import spread, stand_in
 from saver.problem import Scenario, World
 from saver.problem.moments import Moments
 from saver.scenarios.assembly import bandit_model

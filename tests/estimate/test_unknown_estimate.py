@@ -4,8 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from models import random_maze, random_policy
 from scipy import sparse
 from scipy.stats import binom, chi2, f
@@ -28,8 +27,7 @@ from saver.errors import InvalidData, InvalidProblem
 from saver.estimate import Log
 from saver.estimate.asymptotic import stretched
 from saver.estimate.log import estimate, seen_moves
-from saver.estimate.pricing import Answers, prices
-from saver.estimate.recursion import Moves
+from saver.estimate.recursion import Answers, Moves, prices
 
 ONE = np.ones((2, 1))
 

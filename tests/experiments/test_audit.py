@@ -9,9 +9,9 @@ import pytest
 
 import saver
 from saver.cli.main import _run
-from saver.experiments.auditing import CELLS, cells, count, judge, judged, losses, summary
-from saver.experiments.auditing.worlds import DELTAS, LAWS, SHAPES, random_world
-from saver.theory.verdict import remarks
+from saver.theory.believed import remarks
+from saver_audit import CELLS, cells, count, judge, judged, losses, summary
+from saver_audit.worlds import DELTAS, LAWS, SHAPES, random_world
 
 pytestmark = pytest.mark.slow
 
@@ -177,8 +177,8 @@ def test_intervals_cover(name, collector):
 def test_intervals_of_runs_are_those_of_the_campaign():
     made = saver.SCENARIOS["tree"](depth=2)
     found = saver.simulate(made, "saver", episodes=80, runs=1, seed=4, engine="reference")
-    campaign = saver.Campaign(made.problem, "saver", 80, seed=saver.problem.seeds.child_seed(4, 0))
-    player = saver.Player(made.world, saver.problem.seeds.child_seed(4, 0, 1))
+    campaign = saver.Campaign(made.problem, "saver", 80, seed=saver.problem.checks.child_seed(4, 0))
+    player = saver.Player(made.world, saver.problem.checks.child_seed(4, 0, 1))
     for _ in range(80):
         trial = campaign.ask()
         campaign.tell(trial, *player.run(trial))

@@ -12,14 +12,14 @@ import pytest
 from saver.cli.main import _run
 from saver.engine import simulate
 from saver.estimate.anytime import Anytime
-from saver.experiments.auditing import count, judged
-from saver.experiments.auditing.hostile import HOSTILE
-from saver.experiments.auditing.manners import CASES, MANNERS
-from saver.experiments.auditing.rewards import REWARDS
-from saver.experiments.auditing.worlds import SHAPES, Place
 from saver.experiments.tables import TABLES
 from saver.experiments.work import silent
 from saver.problem import Bounded, SubGaussian
+from saver_audit import count, judged
+from saver_audit.hostile import HOSTILE
+from saver_audit.manners import CASES, MANNERS
+from saver_audit.rewards import REWARDS
+from saver_audit.worlds import SHAPES, Place
 
 pytestmark = pytest.mark.slow
 

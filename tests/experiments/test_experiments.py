@@ -17,12 +17,11 @@ from catalogues import small_catalogue
 
 from saver import experiments
 from saver.errors import InvalidData, InvalidProblem
-from saver.experiments import steps
+from saver.experiments import catalogue
 from saver.experiments.catalogue import EXPERIMENTS, LEVELS, SAFE, Experiment
 from saver.experiments.claims import FAILED, HELD, OPEN, Claim, claims
-from saver.experiments.folder import Folder
-from saver.experiments.results import Results
-from saver.experiments.runner import compute
+from saver.experiments.face import compute
+from saver.experiments.folder import Folder, Results
 from saver.experiments.work import named_seed
 
 pytestmark = pytest.mark.slow
@@ -32,7 +31,7 @@ SMALL = Experiment("small", "Small", "bandit", ("saver-opt", "safe-on-policy"), 
 
 def tables(out, experiment, *, seed=0, jobs=None, force=False):
     """The tables of one experiment, without figures and report."""
-    return compute(out, steps.plan_run(experiment, seed, jobs), force=force)
+    return compute(out, catalogue.plan_run(experiment, seed, jobs), force=force)
 
 
 def files_of(folder):
@@ -254,7 +253,7 @@ def test_a_claim_is_decided_by_two_standard_errors(value, error, low, high, verd
 def test_claims_follow_the_table(tmp_path, monkeypatch):
     """Change one number of the table: the claims about it change, the others do not."""
     small_catalogue(monkeypatch)
-    folder = compute(tmp_path, steps.plan_reproduce("quick"))
+    folder = compute(tmp_path, catalogue.plan_reproduce("quick"))
     before = claims(Results(folder))
     where = {"experiment": "gridworld", "collector": "saver"}
     change(folder, where, "conditional_mse", lambda cell: repr(1e3 * float(cell)))
@@ -281,7 +280,7 @@ def test_reading_a_folder_that_is_not_there(tmp_path):
 def test_killed_at_random_moments_it_ends_as_if_it_had_not_been(tmp_path, words):
     """SIGKILL, five times; what was reported complete stays as it was, and the tables come out the same."""
     options = ["--episodes", "400", "--runs", "200"] if words[0] == "run" else []
-    code = "import sys, saver.experiments.auditing.count as count; from saver.cli.main import _run; "
+    code = "import sys, saver_audit.count as count; from saver.cli.main import _run; "
     code += "size = count.Size({'bandit': 3, 'tree': 1, 'graph': 1}, {'bandit': 20, 'tree': 4, 'graph': 4}, "
     code += (
         "{'bandit': 4, 'tree': 1, 'graph': 1}, dict.fromkeys(('bandit', 'movielens', 'tree', 'gridworld', "

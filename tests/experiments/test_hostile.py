@@ -10,12 +10,6 @@ import math
 import numpy as np
 import pytest
 
-from saver.experiments.auditing import count, judged
-from saver.experiments.auditing.hostile import HOSTILE
-from saver.experiments.auditing.judge import ERROR
-from saver.experiments.auditing.nextstate import NEXT_STATE
-from saver.experiments.auditing.rewards import REWARDS
-from saver.experiments.auditing.worlds import Place
 from saver.experiments.tables import TABLES
 from saver.experiments.work import silent
 from saver.play import Stage
@@ -23,7 +17,12 @@ from saver.problem import Bounded, SubGaussian, bellman
 from saver.safety import LEDGERS
 from saver.safety.certified import Certified
 from saver.safety.learned import Learned
-from saver.theory.verdict import remarks
+from saver.theory.believed import remarks
+from saver_audit import count, judged
+from saver_audit.hostile import HOSTILE, NEXT_STATE
+from saver_audit.judge import ERROR
+from saver_audit.rewards import REWARDS
+from saver_audit.worlds import Place
 
 pytestmark = pytest.mark.slow
 

@@ -10,15 +10,15 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from saver.experiments.auditing import count, judge, judged
-from saver.experiments.auditing.losses import counted
-from saver.experiments.auditing.manners import CASES, EPISODES, MANNERS, ONE_OUTCOME, WORLDS, Case
 from saver.experiments.tables import TABLES
 from saver.experiments.work import silent
 from saver.play import Stage
 from saver.problem import Bounded, SubGaussian
 from saver.safety import LEDGERS
 from saver.safety.certified import Certified
+from saver_audit import count, judge, judged
+from saver_audit.losses import counted
+from saver_audit.manners import CASES, EPISODES, MANNERS, ONE_OUTCOME, WORLDS, Case
 
 pytestmark = pytest.mark.slow
 
@@ -135,6 +135,6 @@ def test_a_broken_promise_is_counted_and_judged(monkeypatch):
 
 
 def test_campaigns_are_the_same_in_any_number_of_processes(monkeypatch):
-    monkeypatch.setattr("saver.experiments.auditing.losses.FEW", 1)
+    monkeypatch.setattr("saver_audit.losses.FEW", 1)
     case = Case("5 % lost at random", "drawn baseline", "safe-on-policy", 0.05)
     np.testing.assert_array_equal(counted(case, 3, 2, jobs=2), counted(case, 3, 2))

@@ -10,9 +10,9 @@ import pytest
 from saver import experiments
 from saver.errors import InvalidData, InvalidProblem
 from saver.experiments import Experiment
-from saver.experiments.auditing import plan_audit
-from saver.experiments.steps import plan_reproduce, plan_run
+from saver.experiments.catalogue import plan_reproduce, plan_run
 from saver.experiments.tables import TABLES
+from saver_audit import plan_audit
 
 pytestmark = pytest.mark.slow
 

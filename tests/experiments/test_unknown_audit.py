@@ -12,11 +12,19 @@ import pytest
 
 from saver.collect.knowledge import Knowledge, Statistics
 from saver.engine import simulate
-from saver.experiments.auditing import count, judged
-from saver.experiments.auditing.judge import ERROR, tail
-from saver.experiments.auditing.losses import counted
-from saver.experiments.auditing.manners import MANNERS, UNKNOWN, UNKNOWN_CASES, Case
-from saver.experiments.auditing.uncharted import (
+from saver.experiments.tables import TABLES
+from saver.experiments.work import silent
+from saver.problem import Bounded, SubGaussian
+from saver.problem.moments import Moments
+from saver.safety import LEDGERS
+from saver.safety.returns import LearnedReturns, Returns
+from saver.simulator import Truth
+from saver.theory.believed import remarks
+from saver_audit import count, judged
+from saver_audit.judge import ERROR, tail
+from saver_audit.losses import counted
+from saver_audit.manners import MANNERS, UNKNOWN, UNKNOWN_CASES, Case
+from saver_audit.uncharted import (
     ALL,
     BLIND,
     COLLECT,
@@ -28,15 +36,7 @@ from saver.experiments.auditing.uncharted import (
     Shared,
     least,
 )
-from saver.experiments.auditing.worlds import SHAPES, Place
-from saver.experiments.tables import TABLES
-from saver.experiments.work import silent
-from saver.problem import Bounded, SubGaussian
-from saver.problem.moments import Moments
-from saver.safety import LEDGERS
-from saver.safety.returns import LearnedReturns, Returns
-from saver.simulator import Truth
-from saver.theory.verdict import remarks
+from saver_audit.worlds import SHAPES, Place
 
 pytestmark = pytest.mark.slow
 
@@ -66,8 +66,8 @@ class Halved(Returns):
     def proxy_of(self, play):
         return float(self.promise.scale**2 * play.noise + (self.span / 4) ** 2)
 
-    def luck(self, Q, R):
-        return super().luck(Q, R) / 2
+    def excess(self, Q, R):
+        return super().excess(Q, R) / 2
 
 
 class Apart(Returns):

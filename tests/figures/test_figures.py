@@ -13,13 +13,10 @@ from saver import experiments
 from saver.errors import InvalidData
 from saver.experiments import EXPERIMENTS, Experiment, pictures
 from saver.experiments.catalogue import PRICES, SAFE
-from saver.experiments.folder import Folder
-from saver.experiments.report import claim_rows
-from saver.experiments.results import Results
-from saver.experiments.words import COLLECTED
-from saver.figures import progress
-from saver.figures.marks import MINUS, label_lines, log_marks, number_text
-from saver.figures.style import LOOKS, figure, save
+from saver.experiments.folder import Folder, Results
+from saver.experiments.report import COLLECTED, claim_rows
+from saver.figures import curves as progress
+from saver.figures.style import LOOKS, MINUS, figure, label_lines, log_marks, number_text, save
 from saver.scenarios import find_scenario
 
 pytestmark = pytest.mark.slow

@@ -16,9 +16,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from saver._content import content, described
-from saver._kept import HEAD, SIZE, read
-from saver.engine.kernel.keeping import NOW
+from saver._kept import HEAD, SIZE, content, described, read
+from saver.kernels.keeping import NOW
 
 SOURCES = Path(__file__).parents[2] / "src"
 TOYS = '''
@@ -110,14 +109,14 @@ def test_contents_are_the_same_in_every_process_whatever_was_imported_first():
 import gc, hashlib
 {}
 import saver.engine.simulate, saver.collect, saver.theory
-from saver._content import content
+from saver._kept import content
 from saver._jit import Compiled
 found = sorted((one.py_func.__module__, one.py_func.__name__, content(one)) for one in gc.get_objects()
                if isinstance(one, Compiled))
 assert len(found) > 250
 print(hashlib.sha256(repr(found).encode()).hexdigest())
 """
-    first = ("", "import saver.journal, saver.engine.kernel.guards, saver.experiments")
+    first = ("", "import saver.journal, saver.kernels.ledgers, saver.experiments")
     told = [
         python(code.format(text), PYTHONHASHSEED=str(seed), PYTHONPATH=str(SOURCES)).stdout
         for seed, text in enumerate(first)

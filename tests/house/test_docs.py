@@ -41,7 +41,7 @@ def agree(shown, said):
 
 @pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.name)
 def test_the_blocks_of_a_guide_run_in_order_and_print_what_stands_below_them(path, monkeypatch):
-    for kept in ("TYPES", "NAMES", "_READERS"):  # what a page registers is for that page
+    for kept in ("NAMES", "_READERS"):  # what a page registers is for that page
         monkeypatch.setattr(codec, kept, dict(getattr(codec, kept)))
     names = {"__name__": "__main__"}
     for code, said in BLOCK.findall(path.read_text(encoding="utf-8")):

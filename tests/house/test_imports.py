@@ -10,7 +10,7 @@ from rooms import SOURCES, late_names
 
 import saver
 
-LATE = {"": {"collect", "engine", "figures", "simulator"}, "data": set(), "experiments": set()}
+LATE = ("", "data")
 HEAVY = {"matplotlib", "typer", "rich", "scipy.stats", "pandas", "pyarrow", "minari", "gymnasium"}
 
 
@@ -32,24 +32,24 @@ print(json.dumps(loaded))
     assert {name for name in bare if name.startswith("saver")} == {"saver", "saver._interrupt", "saver._late"}
     assert bare.isdisjoint({"numpy", "numba", "scipy", "importlib.metadata", "difflib"} | HEAVY)
     assert used.isdisjoint({"saver.experiments", "saver.figures", "saver.journal", "saver.theory"} | HEAVY)
-    assert whole.isdisjoint({"saver.experiments.auditing", "saver.cli"} | HEAVY)
+    assert whole.isdisjoint({"saver_audit", "saver.cli"} | HEAVY)
 
 
 @pytest.mark.parametrize("room", LATE)
-def test_python_and_type_checkers_are_told_the_same_late_names(room):
-    seen, table = late_names(room)
-    package = f"saver.{room}".rstrip(".")
-    assert table == seen | {name: f"{package}.{name}" for name in LATE[room]}
-    listed = set(importlib.import_module(package).__all__)
-    assert listed >= seen.keys() - {"auditing"}
-    assert room or listed == seen.keys()
+def test_a_package_has_the_names_of_its_stub_which_type_checkers_read(room):
+    package, names = importlib.import_module(f"saver.{room}".rstrip(".")), late_names(room)
+    assert package.__all__ == sorted(names)
+    assert {*names} <= {*dir(package)}
+    assert all(getattr(package, name) is not None for name in names)
+    hidden = {"collect", "engine", "figures", "simulator"} if not room else set()
+    assert hidden <= {*dir(package)} - {*package.__all__}
 
 
 @pytest.mark.parametrize("room", LATE)
 def test_late_names_are_no_files_whose_import_would_take_their_place(room):
     folder = SOURCES / "saver" / room
     files = {path.stem for path in folder.iterdir()}
-    for name, place in late_names(room)[1].items():
+    for name, place in late_names(room).items():
         assert (name in files) == (":" not in place), name
 
 
@@ -61,7 +61,7 @@ def test_all_packages_with_late_names_are_compared():
 
 @pytest.mark.parametrize(
     "first",
-    ["", "import saver.engine.simulate, saver.data.onecall, saver.design.exact, saver.journal.opening"],
+    ["", "import saver.engine.simulate, saver.data.fitting, saver.design.exact, saver.journal.opening"],
 )
 def test_names_are_what_they_were_whatever_was_imported_before(first):
     code = f"""
@@ -69,17 +69,16 @@ import sys
 {first}
 import saver
 assert set(saver.__all__) < set(dir(saver))
-for name, place in {late_names("")[1]!r}.items():
+for name, place in {late_names("")!r}.items():
     module, _, inside = place.partition(":")
     found = getattr(saver, name)
     assert found is (getattr(sys.modules[module], inside) if inside else sys.modules[module]), name
     assert vars(saver)[name] is found, name
-import saver.engine.simulate, saver.theory.diagnosis, saver.problem.files
+import saver.engine.simulate, saver.theory.diagnosis, saver.problem.codec
 from saver import *
 assert globals().keys() >= set(saver.__all__)
 for made in (simulate, saver.engine.simulate, diagnose, open, load, save, data.problem, design.exact):
     assert type(made) is type(lambda: 0), made
-assert experiments.auditing.__name__ == "saver.experiments.auditing"
 """
     run(code)
 
@@ -103,6 +102,13 @@ def test_a_name_that_moved_says_where_it_is():
         saver.safety.LEDGER  # noqa: B018
 
 
+def test_the_audit_has_a_package_of_its_own_which_is_imported_when_it_runs():
+    with pytest.raises(ImportError, match=r"^saver.experiments.auditing is saver_audit now$"):
+        from saver.experiments import auditing  # noqa: F401
+    code = "import sys, saver, saver.cli.commands; [getattr(saver, name) for name in saver.__all__]"
+    assert run(f"{code}; print('saver_audit' in sys.modules)") == "False\n"
+
+
 def test_the_audit_makes_its_worlds_when_they_are_used():
     code = """
 from saver.problem import Bernoulli, Empirical, Gaussian, Mdp, Problem, World
@@ -110,6 +116,6 @@ def refuse(self, *arguments, **options):
     raise AssertionError("made while it is imported")
 for kind in (Bernoulli, Empirical, Gaussian, Mdp, Problem, World):
     kind.__init__ = refuse
-import saver.experiments.auditing
+import saver_audit
 """
     run(code)

@@ -8,9 +8,9 @@ import pytest
 from kept import Kept, observed
 
 import saver
+from saver.kernels.bounds.boundaries import best_rho, mixture, mixture_two_sided, stitched
 from saver.play import Stage
 from saver.problem.moments import Moments
-from saver.safety.boundaries import best_rho, mixture, mixture_two_sided, stitched
 
 pytestmark = pytest.mark.slow
 

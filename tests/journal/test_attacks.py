@@ -9,9 +9,9 @@ from journal.stores import BANDIT, opened, told
 
 import saver
 from saver.errors import InvalidData, InvalidProblem, StoreFailed, TooManyOut
-from saver.experiments.auditing.manners import paths
 from saver.journal import restore
 from saver.journal.postgres import masked
+from saver_audit.manners import paths
 
 
 def played(path, count=4, **options):

@@ -1,5 +1,6 @@
 """What every store must do; a new one is a row in `stores`."""
 
+import inspect
 import threading
 import time
 
@@ -48,7 +49,24 @@ def test_what_is_opened_again_is_what_was_closed(url, collector):
         assert again.verify().records == 23  # created, 11 asked, 11 told
     with saver.open(url, "shop") as alone:  # what it is made of is stored
         assert alone.problem.required == BANDIT.problem.required
-        assert sum(alone._state.told.values()) == 11
+        assert sum(alone._writing.fold.state.told.values()) == 11
+
+
+def test_it_is_no_campaign_and_has_all_that_one_has(url):
+    def said(method):
+        return [(one.name, one.kind, one.default) for one in inspect.signature(method).parameters.values()]
+
+    with opened(url) as campaign:
+        assert not isinstance(campaign, Campaign)
+        for name, its in inspect.getmembers(Campaign):
+            if name.startswith("_") or name in ("of", "restore"):
+                continue
+            assert hasattr(campaign, name)
+            if inspect.isfunction(its) and name not in ("ask", "tell"):
+                mine = getattr(type(campaign), name)
+                assert (name, said(mine)) == (name, said(its))
+                assert mine.__doc__
+    assert campaign.problem is not None  # what never changes can be asked of a closed one
 
 
 def test_history_is_a_record_and_is_not_learned_twice(url):
@@ -161,7 +179,7 @@ def test_a_started_trial_expires_into_abandoned_and_a_reserved_one_into_cancelle
         with pytest.raises(InvalidData, match="trial 2 was cancelled"):
             campaign.start(never)
         assert campaign.tell(ran, *told(ran)) == "late"
-        assert campaign._state.left(60) == 59
+        assert campaign._writing.fold.state.left(60) == 59
 
 
 def test_with_an_order_nothing_starts_before_what_is_reserved(url):
@@ -273,7 +291,7 @@ def test_a_block_renews_tells_and_abandons(url):
             1 / 0  # noqa: B018
         with campaign.trial():
             pass  # left without a word
-        assert campaign._state.abandoned == {2, 3}
+        assert campaign._writing.fold.state.abandoned == {2, 3}
         assert "renewed" in [record.kind for record in campaign.records()]
 
 
@@ -316,7 +334,7 @@ def test_odd_names_are_refused(url, name):
 
 
 def test_a_body_that_is_too_large_is_refused_and_changes_nothing(url, monkeypatch):
-    monkeypatch.setattr("saver.journal.records.LARGEST", 300)
+    monkeypatch.setattr("saver.journal.protocol.LARGEST", 300)
     with opened(url, collector="on-policy") as campaign:
         records = len(campaign.records())
         with pytest.raises(InvalidData, match="MB; one episode may take"):

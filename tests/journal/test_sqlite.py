@@ -12,8 +12,7 @@ from journal.stores import opened, told
 
 import saver
 from saver.errors import StoreFailed
-from saver.journal import backup, restore
-from saver.journal import sqlite as store
+from saver.journal import backup, restore, sqlite as store
 from saver.journal.sql import migrations
 from saver.journal.sqlite import filesystem
 

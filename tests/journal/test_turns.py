@@ -8,9 +8,8 @@ import time
 import pytest
 
 from saver.errors import InvalidData, StoreFailed
-from saver.journal import turns as turns_of
-from saver.journal.turns import Turns
-from saver.journal.writing import Outcome
+from saver.journal import writing as turns_of
+from saver.journal.writing import Outcome, Turns
 
 
 def together(count, work):

@@ -77,7 +77,7 @@ def test_a_worker_that_dies_with_a_trial_loses_it_when_its_lease_ends(tmp_path, 
         real = SqliteJournal.now
         monkeypatch.setattr(SqliteJournal, "now", lambda journal: real(journal) + 101.0)
         assert campaign.expire() == [1]
-        assert campaign._state.abandoned == {1}
+        assert campaign._writing.fold.state.abandoned == {1}
 
 
 def test_a_clock_that_jumps_ahead_ends_leases_and_one_that_jumps_back_ends_none(tmp_path, monkeypatch):
@@ -92,7 +92,7 @@ def test_a_clock_that_jumps_ahead_ends_leases_and_one_that_jumps_back_ends_none(
         assert campaign.tell(second, *told(second)) == "told"
         jump[0] = 7200.0
         assert campaign.tell(first, *told(first)) == "late"
-        assert campaign._state.abandoned == {1}
+        assert campaign._writing.fold.state.abandoned == {1}
         assert campaign.verify().records == 6  # created, two asked, told, abandoned, late
 
 
@@ -102,7 +102,7 @@ def test_with_order_asked_what_never_started_is_free_only_while_nothing_was_aske
         campaign.start(1)
         for expired in ((2,), (1, 3)):
             for n in expired:
-                campaign._leases.of[n] = saver.journal.Lease(0.0, campaign.leases[n].started)
+                campaign._writing.fold.leases[n] = saver.journal.Lease(0.0, campaign.leases[n].started)
             campaign.expire()
         kinds = {record.trial: record.kind for record in campaign.records() if record.trial}
         assert kinds == {1: "abandoned", 2: "abandoned", 3: "cancelled"}

@@ -5,8 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from kept import GIVEN, SCALE, K, Kept, observed, two_steps
 from models import paths, random_graph, random_maze, random_policy
 

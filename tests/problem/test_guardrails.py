@@ -12,7 +12,7 @@ import saver
 from saver import Bounded, Campaign, Episode, Guardrail, Problem, SubGaussian
 from saver.errors import InvalidData, InvalidProblem, SaverError
 from saver.play import Stage
-from saver.problem.gymtable import GymTable, greedy
+from saver.problem.mdp import GymTable, greedy
 from saver.safety import LEDGERS, Terms
 
 UNIT = SubGaussian(0.1, 0.0, 1.0)

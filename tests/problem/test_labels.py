@@ -10,7 +10,7 @@ from saver.collect.reports import moments_table, steps_table
 from saver.errors import InvalidData, InvalidProblem
 from saver.estimate import Log
 from saver.problem.codec import pack, unpack
-from saver.problem.labels import spoken
+from saver.problem.convert import spoken
 
 STATES, ACTIONS = ("home", "list", "gone"), ("old", "new")
 EDGES = [("home", "old", "list", 0.5), ("home", "old", "gone", 0.5), ("home", "new", "list", 1.0)]

@@ -11,8 +11,8 @@ from saver import Bounded, Problem
 from saver.design import exact, tree
 from saver.errors import InvalidPolicy, InvalidProblem
 from saver.problem import visits, weights
+from saver.problem.bellman import mixture, question
 from saver.problem.codec import fingerprint
-from saver.problem.question import mixture, question
 from saver.scenarios.assembly import bandit_model
 
 COINS = Bounded(0.0, 1.0)

@@ -7,10 +7,10 @@ import pytest
 from kept import DELTA, MDP, SCALE, SECOND, K, Kept, observed, problem, two_starts
 
 import saver
+from saver.kernels.bounds.boundaries import best_rho, mixture, mixture_two_sided
+from saver.kernels.bounds.noise import least
 from saver.play import Stage
-from saver.safety.boundaries import best_rho, mixture, mixture_two_sided
-from saver.safety.noise import least
-from saver.safety.widths import Box
+from saver.safety.argument import Box
 
 
 def test_the_box_by_hand():

@@ -9,12 +9,12 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 from saver import Bounded, Guardrail, Mdp, Problem
+from saver.kernels.bounds.capital import RENEWED, Capital, bet, control, fewest_gains, spent
+from saver.kernels.bounds.noise import LIKELY
 from saver.play import Stage
-from saver.safety.bernstein import LIKELY
-from saver.safety.capital import RENEWED, Capital, bet, control, fewest_gains, spent
+from saver.safety.argument import RETURNS, Shares, shares
 from saver.safety.certified import Certified
 from saver.safety.learned import Learned
-from saver.safety.shares import RETURNS, Shares, shares
 
 K, DELTA = 200, 0.05
 COINS = Bounded(0.0, 1.0)

@@ -10,14 +10,13 @@ from scipy.stats import binom
 
 import saver
 from saver import Bounded, Guardrail, Problem, SubGaussian
+from saver.kernels.bounds.boundaries import mixture, mixture_two_sided
+from saver.kernels.bounds.noise import least, log_choices, log_sets, missing, most_visits, unseen
 from saver.play import Stage
 from saver.safety import registry
-from saver.safety.boundaries import mixture, mixture_two_sided
+from saver.safety.argument import Box
 from saver.safety.certified import Certified
 from saver.safety.entries import SafeTally
-from saver.safety.hidden import log_choices, log_sets, most_visits, unseen
-from saver.safety.noise import least, missing
-from saver.safety.widths import Box
 
 WALKS, LEVEL = 1500, 0.1
 ALLOWED = binom.isf(1e-3, WALKS, LEVEL)  # 187: more have a probability below 1e-3

@@ -8,12 +8,11 @@ from kept import DELTA, GIVEN, MDP, OTHER, SCALE, SECOND, K, Kept, observed, pro
 from slowly import by_theta
 
 import saver
+from saver.kernels.bounds.boundaries import best_rho, mixture, mixture_table, mixture_two_sided, stitched
+from saver.kernels.bounds.noise import unseen
 from saver.play import Stage
-from saver.safety.boundaries import best_rho, mixture, mixture_table, mixture_two_sided, stitched
-from saver.safety.hidden import unseen
-from saver.safety.latest import Latest, Plugin
-from saver.safety.paper import Paper
-from saver.safety.widths import first_width, paper_lower, paper_width
+from saver.safety.argument import first_width, paper_lower, paper_width
+from saver.safety.paper import Latest, Paper, Plugin
 
 
 def test_boundaries_against_their_formulas():

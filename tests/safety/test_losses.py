@@ -7,11 +7,10 @@ import pytest
 from kept import DELTA, GIVEN, MDP, OTHER, SCALE, SECOND, K, Kept, observed, problem, two_starts, two_steps
 
 import saver
+from saver.kernels.bounds.boundaries import best_rho, mixture, mixture_two_sided
+from saver.kernels.bounds.capital import fewest_gains
+from saver.kernels.bounds.noise import least, unseen
 from saver.play import Stage
-from saver.safety.boundaries import best_rho, mixture, mixture_two_sided
-from saver.safety.capital import fewest_gains
-from saver.safety.hidden import unseen
-from saver.safety.noise import least
 
 V, RHO = SCALE**2, SCALE**2 / 8
 NOISE, PAIRS, NEVER = 0.04 * DELTA, 0.02 * DELTA / 2, 0.02 * DELTA  # two pairs share the second

@@ -4,16 +4,15 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from kept import MDP, SECOND, Kept, observed, problem
 from scipy.stats import binom
 from slowly import root
 
 from saver import Bounded, SubGaussian
+from saver.kernels.bounds.boundaries import best_rho, mixture
+from saver.kernels.bounds.noise import Rule, least, missing
 from saver.play import Stage
-from saver.safety.boundaries import best_rho, mixture
-from saver.safety.noise import Rule, least, missing
 
 COIN = Bounded(0.0, 1.0)
 LEVELS = st.floats(1e-6, 0.3)

@@ -2,15 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from kept import Kept, observed
 from scipy.optimize import linprog
 from slowly import by_theta
 
 from saver import Mdp, Problem, SubGaussian
+from saver.kernels.bounds.boundaries import ROUNDING, best_theta, path_bound
 from saver.play import Stage
-from saver.safety.paths import ROUNDING, best_theta, path_bound
 
 PARTS = st.one_of(st.just(0.0), st.floats(1e-3, 20.0))
 KINDS = (PARTS, PARTS, st.floats(-2.0, 2.0), st.floats(0.0, 2.0))  # W, T, lower ends, lengths

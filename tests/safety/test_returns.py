@@ -8,10 +8,10 @@ from kept import Kept, observed
 
 from saver import Bounded, Guardrail, Problem, SubGaussian, Unknown
 from saver.errors import InvalidProblem
+from saver.kernels.bounds.boundaries import best_rho, mixture
+from saver.kernels.bounds.noise import Bernstein, excess
 from saver.play import stage_of
 from saver.safety import Terms, ledger_for
-from saver.safety.bernstein import Bernstein, excess
-from saver.safety.boundaries import best_rho, mixture
 from saver.safety.returns import LearnedReturns, PluginReturns, Returns
 
 # Three steps, discount .5: sum discount^t = 1.75, sum discount^2t = 1.3125.

@@ -7,9 +7,9 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import binom
 
 from saver import Bounded, Guardrail, Problem, SubGaussian, Unknown
+from saver.kernels.bounds.boundaries import best_rho
+from saver.kernels.bounds.noise import Bernstein
 from saver.play import stage_of
-from saver.safety.bernstein import Bernstein
-from saver.safety.boundaries import best_rho
 from saver.safety.returns import Returns, WholeSums
 
 LEVEL, STREAMS, N = 0.05, 3000, 200

@@ -5,15 +5,14 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from kept import Kept, observed
 
 from saver import Mdp, Problem, SubGaussian, scenarios
+from saver.kernels.bounds.boundaries import best_rho, mixture, mixture_two_sided, stitched
+from saver.kernels.bounds.noise import unseen
 from saver.play import Stage
-from saver.safety.boundaries import best_rho, mixture, mixture_two_sided, stitched
-from saver.safety.hidden import unseen
-from saver.safety.widths import Box, paper_lower, paper_width
+from saver.safety.argument import Box, paper_lower, paper_width
 
 SEEDS = st.integers(0, 10_000)
 

@@ -12,13 +12,13 @@ from kept import Kept, observed
 import saver
 from saver import Bounded, Campaign, Mdp, Problem, SubGaussian, Unknown
 from saver.errors import AssumptionWarning, InvalidData, InvalidProblem
-from saver.experiments.auditing.losses import some
-from saver.experiments.auditing.manners import BY_START, VETO_CASES, VETOES, Case
+from saver.kernels.bounds.boundaries import best_rho, mixture
 from saver.play import Stage, stage_of
 from saver.safety import LEDGERS, registry
-from saver.safety.boundaries import best_rho, mixture
 from saver.safety.certified import Certified
 from saver.safety.returns import Returns
+from saver_audit.losses import some
+from saver_audit.manners import BY_START, VETO_CASES, VETOES, Case
 
 K, DELTA = 40, 0.05
 MANY, ONE = Mdp(np.zeros((2, 2, 2)), 1, start=[0.5, 0.5]), Mdp(np.zeros((2, 2, 2)), 1, start=0)

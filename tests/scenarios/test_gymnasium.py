@@ -5,10 +5,9 @@ import numpy as np
 import pytest
 
 from saver import scenarios
-from saver.problem.gymtable import GymTable, greedy
+from saver.problem.mdp import GymTable, greedy
 from saver.scenarios.lake import table_of as lake_table
-from saver.scenarios.taxi import starts
-from saver.scenarios.taxi import table_of as taxi_table
+from saver.scenarios.taxi import starts, table_of as taxi_table
 
 
 def rows(table):

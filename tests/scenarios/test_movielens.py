@@ -5,8 +5,7 @@ import pytest
 
 from saver import Bounded, Empirical, Gaussian, scenarios
 from saver.errors import InvalidData, InvalidProblem
-from saver.scenarios.movielens import embedded_table
-from saver.scenarios.ratings import complete, movie_table, rating_matrix, read_ratings
+from saver.scenarios.movielens import complete, embedded_table, movie_table, rating_matrix, read_ratings
 
 # Movies 10, 20, 30 are most rated (4, 4, 3 of 5 users); 40 is rated twice, by users 1 and 5.
 # Of those three, users 1, 2, 3 rated 3, 3, 3 and users 4 and 5 one each.

@@ -90,7 +90,9 @@ def test_after_5000_visits_noise_hides_less_than_a_third_of_every_allowance(shop
     for rail, mean in zip(shop.problem.rails, shop.means, strict=True):
         ledger = LEDGERS["certified"](Terms(shop.problem, K, stage, guarded=rail))
         rate = saver.problem.value(mdp, target, mean) / steps
-        hidden = ledger.blur(ledger.open(), rate, K * steps * rail.promise.scale**2, K * steps, float(K), 0)
+        hidden = ledger.hidden_after(
+            ledger.open(), rate, K * steps * rail.promise.scale**2, K * steps, float(K), 0
+        )
         assert 0.0 < hidden < 0.3 * K * rail.credit
 
 

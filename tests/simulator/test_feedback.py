@@ -6,8 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from saver import (
     Campaign,
@@ -27,7 +26,7 @@ from saver.collect import Trial
 from saver.collect.events import Abandoned, Asked, Cancelled, Told
 from saver.errors import InvalidProblem
 from saver.simulator import Truth, rounds
-from saver.simulator.post import Post
+from saver.simulator.rounds import Post
 from saver.simulator.truth import Account
 
 MEANS = np.array([[0.5, 0.9, 0.1]])  # the first is the baseline's, and .4 is required

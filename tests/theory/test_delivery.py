@@ -10,12 +10,12 @@ from test_theory import bandit_of
 
 import saver
 from saver.errors import InvalidProblem
+from saver.kernels.bounds.boundaries import best_rho, mixture
+from saver.kernels.bounds.noise import log_sets, unseen
 from saver.play import Stage
-from saver.safety.boundaries import best_rho, mixture
-from saver.safety.hidden import log_sets, unseen
 from saver.simulator import Player, Truth
-from saver.theory.delivery import Delivery, tracked
-from saver.theory.spending import Spending
+from saver.theory.believed import Delivery
+from saver.theory.spending import Spending, tracked
 
 pytestmark = pytest.mark.slow
 K = 1000

@@ -11,8 +11,8 @@ from test_theory import bandit_of
 
 import saver
 from saver.estimate.asymptotic import start, stretched
-from saver.safety.boundaries import best_rho, mixture_two_sided
-from saver.theory.turnout import Counts, Part, Turnout
+from saver.kernels.bounds.boundaries import best_rho, mixture_two_sided
+from saver.theory.reporting import Counts, Part, Turnout
 
 K = 1000
 

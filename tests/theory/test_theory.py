@@ -13,12 +13,12 @@ from models import random_graph, random_policy, random_tree
 
 import saver
 from saver.errors import InvalidProblem
+from saver.kernels.bounds.boundaries import best_rho, mixture
 from saver.play import Stage
-from saver.safety.boundaries import best_rho, mixture
 from saver.theory import Undefined, regret_rate
-from saver.theory.rate import _fit
+from saver.theory.believed import remarks
+from saver.theory.bounds import _fit
 from saver.theory.spending import Spending
-from saver.theory.verdict import remarks
 
 pytestmark = pytest.mark.slow
 

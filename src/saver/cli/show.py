@@ -9,7 +9,12 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from saver.experiments.tables import Row
+    from saver.experiments.work import Designs
+    from saver.problem import Scenario
 
 WIDE = 160  # columns where there is no terminal
 GAP = 3  # between two columns
@@ -21,20 +26,51 @@ def width() -> int:
     return shutil.get_terminal_size((WIDE, 24)).columns if sys.stdout.isatty() else WIDE
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], title: str = "") -> None:
-    """A table on standard output; where its words do not fit side by side, rows of name and value."""
-    from rich.console import Console
+def plain(data: Any) -> None:
+    """JSON on standard output; null for numbers that it cannot say."""
+    print(json.dumps(_finite(data), indent=2, allow_nan=False))
 
-    listed = [tuple(row) for row in rows]
+
+def _finite(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _finite(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_finite(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
+
+
+def result(for_programs: bool, data: Any, *lines: str, rows: Iterable[Sequence[str]] = ()) -> None:
+    """What a command found: the data as JSON, or a table of rows, its head first, and lines of text."""
+    if for_programs:
+        plain(data)
+        return
+    if rows:
+        table(rows)
+    for line in lines:
+        print(line)
+
+
+def table(rows: Iterable[Sequence[str]], title: str = "") -> None:
+    """A table, its head first; where its words do not fit side by side, rows of name and value."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    head, *listed = (tuple(row) for row in rows)
     console = Console(width=width(), highlight=False)
     if title:
         console.print(f"[italic]{title}[/]")
     widths = column_widths([head, *listed], console.width - GAP * (len(head) - 1))
     if widths is None:
         _records(console, head, listed)
-    else:
-        console.print(_grid(head, listed, widths))
-        console.print()
+        return
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for name, size in zip(head, widths, strict=True):
+        made.add_column(name, width=size)
+    for row in listed:
+        made.add_row(*map(_coloured, row))
+    console.print(made)
+    console.print()
 
 
 def column_widths(rows: Sequence[Sequence[str]], room: int) -> list[int] | None:
@@ -50,18 +86,6 @@ def column_widths(rows: Sequence[Sequence[str]], room: int) -> list[int] | None:
     return found
 
 
-def _grid(head: Sequence[str], rows: list[tuple[str, ...]], widths: list[int]) -> Any:
-    from rich import box
-    from rich.table import Table
-
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for name, size in zip(head, widths, strict=True):
-        made.add_column(name, width=size)
-    for row in rows:
-        made.add_row(*map(_coloured, row))
-    return made
-
-
 def _records(console: Any, head: Sequence[str], rows: list[tuple[str, ...]]) -> None:
     """Row after row, each cell behind its name."""
     side = max(map(len, head)) + 2
@@ -70,33 +94,16 @@ def _records(console: Any, head: Sequence[str], rows: list[tuple[str, ...]]) -> 
             room = max(console.width - side, 1)
             lines = textwrap.wrap(cell, room, break_long_words=False, break_on_hyphens=False) or [""]
             for i, line in enumerate(lines):
-                shown = _coloured(line) if len(lines) == 1 else escaped(line)
+                shown = _coloured(line, len(lines) == 1)
                 console.print(f"{'' if i else name:<{side}}{shown}", soft_wrap=True)
         console.print()
 
 
-def _coloured(cell: str) -> str:
-    return f"[{COLOURS[cell]}]{cell}[/]" if cell in COLOURS else escaped(cell)
-
-
-def escaped(text: str) -> str:
-    """Text in which rich sees no markup."""
+def _coloured(cell: str, whole: bool = True) -> str:
+    """Text in which rich sees no markup, but for a colour where a whole cell has one."""
     from rich.markup import escape
 
-    return escape(text)
-
-
-def plain(data: Any) -> None:
-    """JSON on standard output; null for numbers that it cannot say."""
-    print(json.dumps(_finite(data), indent=2, allow_nan=False))
-
-
-def _finite(data: Any) -> Any:
-    if isinstance(data, dict):
-        return {key: _finite(value) for key, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [_finite(value) for value in data]
-    return None if isinstance(data, float) and not math.isfinite(data) else data
+    return f"[{COLOURS[cell]}]{cell}[/]" if whole and cell in COLOURS else escape(cell)
 
 
 @contextmanager
@@ -116,13 +123,9 @@ def progress() -> Iterator[Callable[[str, str, float], None]]:
 
     from saver._compiling import WATCH
 
-    columns = (
-        TextColumn("{task.description:<28}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(elapsed_when_finished=True),
-    )
-    bar, tasks = Progress(*columns, console=Console(stderr=True)), dict[str, Any]()
+    said, left = TextColumn("{task.description:<28}"), TimeRemainingColumn(elapsed_when_finished=True)
+    bar = Progress(said, BarColumn(), TaskProgressColumn(), left, console=Console(stderr=True))
+    tasks: dict[str, Any] = {}
 
     def tell(stage: str, what: str, share: float) -> None:
         bar.start()  # not before there is something to show
@@ -146,3 +149,24 @@ def progress() -> Iterator[Callable[[str, str, float], None]]:
         WATCH.drawn = None
         if bar.live.is_started:
             bar.stop()
+
+
+def print_designs(made: Scenario, compared: Designs, limits: list[Row]) -> None:
+    """What each design is worth, of each guardrail."""
+    from saver.experiments.work import guard_rows
+
+    rails, found = made.problem.rails, {name: guard_rows(made, policy) for name, policy in compared.items()}
+    head = ["constraint value", "required"]
+    if len(rails) > 1:
+        head = [
+            f"{one.name}, at {'most' if rail.sign < 0 else 'least'} {one.required:.4g}"
+            for one, rail in zip(found["target"], rails, strict=True)
+        ]
+    shown = [("design", "K * MSE", *head, "safe")]
+    for row in limits:
+        numbers = [row["limit"], *(one.value for one in found[row["design"]])]
+        if len(rails) == 1:
+            numbers.append(row["required"])
+        cells = (f"{number:.4g}" for number in numbers)
+        shown.append((row["design"], *cells, "yes" if row["safe"] else "no"))
+    table(shown, f"{made.name}: designs")

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import datetime
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from saver.cli import show
 from saver.cli.options import Json, check_picture
 from saver.errors import InvalidData, StoreFailed
 
 if TYPE_CHECKING:
-    from saver.journal import DurableCampaign, Record
+    from saver.journal import DurableCampaign
 
 app = typer.Typer(no_args_is_help=True, help="Campaigns in a store: what they are, what happened, backups.")
-
-Url = Annotated[str, typer.Argument(metavar="URL", help="a SQLite file, or postgresql://user@host/database")]
-Which = Annotated[str | None, typer.Argument(metavar="[NAME]", help="of the campaign, if there are several")]
+Url = Annotated[str, Argument(metavar="URL", help="a SQLite file, or postgresql://user@host/database")]
+Parquet = Annotated[Path, Option(help="a Parquet file, one row for each step")]
+Which = Annotated[str | None, Argument(metavar="[NAME]", help="of the campaign, if there are several")]
 
 
 @app.command("list")
@@ -26,28 +28,20 @@ def listed(url: Url, json: Json = False) -> None:
     """Name the campaigns of a store."""
     from saver.journal import connect
 
-    journal = connect(url)
-    try:
-        rows: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
+    with closing(connect(url)) as journal:
         for header in journal.campaigns():
             with _opened(url, header.name) as campaign:
                 rows.append({"name": header.name, "made": _time(header.created), **_counted(campaign)})
-    finally:
-        journal.close()
-    if json:
-        show.plain(rows)
-        return
     head = ("name", "made", "episodes", "told", "baseline", "out", "abandoned", "cancelled", "records")
-    show.table(head, [[_said(row[name]) for name in head] for row in rows])
+    show.result(json, rows, rows=[head, *([_said(row[name]) for name in head] for row in rows)])
 
 
 @app.command("show")
 def shown(
     url: Url,
     name: Which = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="draw the campaign so far to a .png, .pdf or .svg")
-    ] = None,
+    plot: Annotated[Path | None, Option(help="draw the campaign so far to a .png, .pdf or .svg")] = None,
     json: Json = False,
 ) -> None:
     """Say how a campaign stands: what was told, what is certified, what is known of the target."""
@@ -57,40 +51,26 @@ def shown(
         facts = {"name": campaign.name, **_counted(campaign), **_answers(campaign)}
         if plot is not None:
             facts["plot"] = str(campaign.plot(plot))
-    if json:
-        show.plain(facts)
-        return
-    show.table(("", ""), [[key, _said(value)] for key, value in facts.items()])
+    show.result(json, facts, rows=[("", ""), *((key, _said(value)) for key, value in facts.items())])
 
 
 @app.command()
 def events(
     url: Url,
     name: Which = None,
-    after: Annotated[int, typer.Option(min=0, help="only records after this one")] = 0,
-    most: Annotated[int, typer.Option(min=1, help="at most so many")] = 100,
+    after: Annotated[int, Option(min=0, help="only records after this one")] = 0,
+    most: Annotated[int, Option(min=1, help="at most so many")] = 100,
     json: Json = False,
 ) -> None:
     """Print what happened, in order."""
     with _opened(url, name) as campaign:
         found = campaign.records(after, most)
-    if json:
-        show.plain([_plain(record) for record in found])
-        return
-    head = ("record", "kind", "trial", "key", "at", "by", "seal")
-    rows = [
-        (
-            str(one.seq),
-            one.kind,
-            _said(one.trial),
-            one.key or "",
-            _time(one.at),
-            one.actor,
-            one.chain.hex()[:12],
-        )
-        for one in found
-    ]
-    show.table(head, rows)
+    data, rows = [], [("record", "kind", "trial", "key", "at", "by", "seal")]
+    for one in found:
+        seal, when = one.chain.hex(), _time(one.at)
+        data.append({**one._asdict(), "body": one.told, "chain": seal})
+        rows.append((str(one.seq), one.kind, _said(one.trial), one.key or "", when, one.actor, seal[:12]))
+    show.result(json, data, rows=rows)
 
 
 @app.command()
@@ -98,20 +78,16 @@ def verify(url: Url, name: Which = None, json: Json = False) -> None:
     """Read a campaign anew from its first record and compare it with all that is kept of it."""
     with _opened(url, name) as campaign:
         found, called = campaign.verify(), campaign.name
-    if json:
-        show.plain({"name": called, **vars(found)})
-        return
-    print(f"{called}: {found.records:,} records and {found.snapshots} snapshots belong together")
-    print(f"seal: {found.chain}")
+    kept = f"{found.records:,} records and {found.snapshots} snapshots"
+    lines = f"{called}: {kept} belong together", f"seal: {found.chain}"
+    show.result(json, {"name": called, **vars(found)}, *lines)
 
 
 @app.command()
 def export(
     url: Url,
     name: Which = None,
-    out: Annotated[Path, typer.Option(help="a Parquet file, one row for each step")] = Path(
-        "campaign.parquet"
-    ),
+    out: Parquet = Path("campaign.parquet"),
     json: Json = False,
 ) -> None:
     """Write the told episodes, with propensities and kinds, for other tools."""
@@ -122,29 +98,20 @@ def export(
     with _opened(url, name) as campaign:
         found = from_campaign(campaign)
     found.to_parquet(out)
-    if json:
-        show.plain({"episodes": len(found), "steps": found.rows, "file": str(out)})
-        return
-    print(f"{out}: {len(found):,} episodes, {found.rows:,} steps")
+    data = {"episodes": len(found), "steps": found.rows, "file": str(out)}
+    show.result(json, data, f"{out}: {len(found):,} episodes, {found.rows:,} steps")
 
 
 @app.command()
 def snapshot(url: Url, name: Which = None, json: Json = False) -> None:
     """Keep the state as it is now, so that the campaign opens sooner."""
-    from saver.journal import open_campaign
-
-    with open_campaign(url, _name(url, name)) as campaign:
+    with _opened(url, name, "embedded") as campaign:
         place, called = campaign.snapshot(), campaign.name
-    if json:
-        show.plain({"name": called, "after": place})
-        return
-    print(f"{called}: kept after record {place:,}")
+    show.result(json, {"name": called, "after": place}, f"{called}: kept after record {place:,}")
 
 
 @app.command("backup")
-def back_up(
-    url: Url, out: Annotated[Path, typer.Argument(help="a new SQLite file")], json: Json = False
-) -> None:
+def back_up(url: Url, out: Annotated[Path, Argument(help="a new SQLite file")], json: Json = False) -> None:
     """Write all campaigns of a store to one file; they may go on meanwhile."""
     from saver.journal import backup
 
@@ -153,7 +120,7 @@ def back_up(
 
 @app.command("restore")
 def restored(
-    backup: Annotated[Path, typer.Argument(help="a file that `saver campaign backup` wrote")],
+    backup: Annotated[Path, Argument(help="a file that `saver campaign backup` wrote")],
     url: Url,
     json: Json = False,
 ) -> None:
@@ -166,34 +133,23 @@ def restored(
 
 def _copied(made: list[Any], where: str, json: bool) -> None:
     names = [header.name for header in made]
-    if json:
-        show.plain({"campaigns": names, "to": where})
-        return
-    print(f"{where}: {', '.join(names) or 'no campaigns'}")
+    show.result(json, {"campaigns": names, "to": where}, f"{where}: {', '.join(names) or 'no campaigns'}")
 
 
-def _opened(url: str, name: str | None) -> DurableCampaign:
-    """To look at, also while a leader holds it."""
-    from saver.journal import open_campaign
-
-    return open_campaign(url, _name(url, name), mode="read")
-
-
-def _name(url: str, name: str | None) -> str:
-    if name is not None:
-        return name
+def _opened(url: str, name: str | None, mode: str = "read") -> DurableCampaign:
+    """A campaign, the only one if none is named; to look at, also while a leader holds it."""
+    import saver
     from saver.journal import connect
 
-    journal = connect(url)
-    try:
-        known = [header.name for header in journal.campaigns()]
-    finally:
-        journal.close()
-    if len(known) != 1:
-        raise StoreFailed(
-            f"{journal.name} has {len(known)} campaigns ({', '.join(known) or 'none'}); say which"
-        )
-    return known[0]
+    if name is None:
+        with closing(connect(url)) as journal:
+            known = [header.name for header in journal.campaigns()]
+        if len(known) != 1:
+            raise StoreFailed(
+                f"{journal.name} has {len(known)} campaigns ({', '.join(known) or 'none'}); say which"
+            )
+        name = known[0]
+    return saver.open(url, name, mode=mode)
 
 
 def _counted(campaign: DurableCampaign) -> dict[str, Any]:
@@ -221,19 +177,12 @@ def _answers(campaign: DurableCampaign) -> dict[str, Any]:
     return found
 
 
-def _plain(record: Record) -> dict[str, Any]:
-    return {**record._asdict(), "body": record.told, "chain": record.chain.hex()}
-
-
 def _time(seconds: float) -> str:
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).isoformat(timespec="seconds")
 
 
 def _said(value: Any) -> str:
-    if value is None:
-        return ""
     if isinstance(value, list):
         return " to ".join(map(_said, value))
-    return (
-        f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if isinstance(value, float) else str(value)
-    )
+    form = "," if isinstance(value, int) else ".4g" if isinstance(value, float) else ""
+    return "" if value is None else format(value, form)

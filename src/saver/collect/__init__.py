@@ -3,10 +3,9 @@
 from saver.collect.answers import Comparison, Uncertain
 from saver.collect.campaign import Budget, Campaign
 from saver.collect.collectors import COLLECTORS, Collector
+from saver.collect.events import Trial
 from saver.collect.knowledge import Knowledge, Statistics
-from saver.collect.setup import Setup
-from saver.collect.stopping import Precise
-from saver.collect.trial import Trial
+from saver.collect.setup import Precise, Setup
 
 __all__ = [
     "COLLECTORS",

@@ -7,17 +7,14 @@ from typing import Any
 import numpy as np
 
 from saver._types import Floats
-from saver.collect.apply import chances, is_weighted
-from saver.collect.events import Abandoned, Cancelled, Extended, Learned, Told
+from saver.collect.events import Abandoned, Cancelled, Extended, Learned, Told, Trial
 from saver.collect.setup import Setup
 from saver.collect.state import State
-from saver.collect.trial import Trial
 from saver.errors import CampaignEnded, InvalidData
 from saver.estimate.importance import importance_return
 from saver.problem import checks
 from saver.problem.episode import Episode
-from saver.problem.history import History, fits
-from saver.problem.telling import check_possible, check_propensities, check_told
+from saver.problem.history import History, check_possible, check_propensities, check_told, fits
 
 
 def may_ask(setup: Setup, state: State) -> None:
@@ -41,10 +38,10 @@ def told(
     """What happened in a trial: an `Episode`, or states, actions, rewards and constraints."""
     found = find(state, trial)
     said = seen(setup, complete, final_state, episode, *columns)
-    likely = chances(found, said)
+    likely = found.follows.chances(said.states, said.actions)
     _check_actions(setup, found, said, likely)
     check_propensities(f"trial {found.number}", said, likely)
-    if complete and is_weighted(setup, found):
+    if complete and setup.weighs(found):
         mdp, target = setup.problem.mdp, setup.problem.first
         importance_return(mdp, target, said.states, said.actions, said.rewards, likely)
     return Told(found.number, said, complete)

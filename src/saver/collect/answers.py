@@ -10,7 +10,7 @@ import numpy as np
 
 from saver._types import Floats
 from saver.collect.setup import Setup, book_of
-from saver.collect.state import KINDS, State
+from saver.collect.state import KINDS, State, believed, budgets, relative
 from saver.errors import InvalidProblem
 from saver.estimate import Estimate
 from saver.estimate.asymptotic import heavy, in_the_limit
@@ -18,8 +18,7 @@ from saver.estimate.certainty import learned_parts, noise_of, weighted
 from saver.estimate.log import estimate, seen_moves
 from saver.play.policy import Policy
 from saver.problem import checks
-from saver.problem.bellman import weights
-from saver.problem.question import DIFFERENCE, difference
+from saver.problem.bellman import DIFFERENCE, difference, weights
 from saver.problem.statement import Problem
 
 BETTER, WORSE, UNKNOWN = "better", "worse", "not yet known"
@@ -250,36 +249,6 @@ def _planned(setup: Setup, state: State) -> Floats:
 
 LOOK = ("episodes", "value", "low", "high", "anytime_low", "anytime_high", "budget", *KINDS)
 GROWTH = 20  # a look is kept when the told episodes have grown by one part of this many
-
-
-def budgets(setup: Setup, state: State, plugin: bool = False) -> dict[str, float]:
-    """What the collector's own ledgers believe, by guardrail; the plug-in ones where it has none."""
-    books = {kept.rail.name: kept.plugin if plugin else kept.used or kept.plugin for kept in setup.guards}
-    return {name: setup.ledgers[book].budget(state.books[book]) for name, book in books.items()}
-
-
-def relative(setup: Setup, state: State, found: dict[str, float]) -> dict[str, float]:
-    """Budgets in units of what an episode must earn, by guardrail."""
-    shares = {}
-    for kept in setup.guards:
-        book = kept.used or kept.plugin
-        value = setup.ledgers[book].value(state.books[book])
-        shares[kept.rail.name] = kept.rail.relative(found[kept.rail.name], value)
-    return shares
-
-
-def nearest(setup: Setup, state: State, found: dict[str, float]) -> str:
-    """The guardrail that is nearest to its line, in units of what it requires."""
-    if len(found) == 1:
-        return next(iter(found))
-    shares = relative(setup, state, found)
-    return min(shares, key=shares.__getitem__)
-
-
-def believed(setup: Setup, state: State) -> float:
-    """The budget that the collector's own ledger believes, of the guardrail that is nearest to its line."""
-    found = budgets(setup, state)
-    return found[nearest(setup, state, found)]
 
 
 def look_columns(problem: Problem) -> tuple[str, ...]:

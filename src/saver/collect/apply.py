@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from saver._jit import brief
-from saver._types import Floats
 from saver.collect.answers import look, look_due
-from saver.collect.events import Abandoned, Asked, Cancelled, Event, Extended, Learned, Told
+from saver.collect.events import Abandoned, Asked, Cancelled, Event, Extended, Learned, Told, Trial
 from saver.collect.planned import following, policy_of
 from saver.collect.setup import Setup
 from saver.collect.state import State, settle
-from saver.collect.trial import Trial
 from saver.estimate.log import take
-from saver.play.policy import Policy
 from saver.problem.episode import Episode
 
 
@@ -63,7 +58,9 @@ def _told(setup: Setup, state: State, event: Told) -> None:
     trial, episode = state.out.pop(event.number), event.episode
     learned = trial.kind != "baseline" or setup.collector.learn_from_baseline
     if learned and (event.complete or setup.counts_parts):
-        weighted = chances(trial, episode) if is_weighted(setup, trial) else None
+        weighted = None
+        if setup.weighs(trial):
+            weighted = trial.follows.chances(episode.states, episode.actions)
         take(setup.problem.mdp, setup.problem.first, state.sums, episode, weighted, event.complete)
     if learned:
         _guarded(setup, state, episode)
@@ -119,17 +116,3 @@ def _guarded(setup: Setup, state: State, episode: Episode) -> None:
     for rail, moments in zip(setup.problem.rails, state.guarded(setup.problem), strict=True):
         if (column := rail.column(episode)) is not None:
             moments.extend(episode.states, episode.actions, column)
-
-
-def is_weighted(setup: Setup, trial: Trial) -> bool:
-    """Whether the estimate weighs this trial by its propensities."""
-    return setup.collector.estimate == "importance" and trial.kind != "baseline"
-
-
-def chances(trial: Trial | Policy, episode: Episode) -> Floats:
-    """The probability of each action that was taken, in a trial or by a policy."""
-    follows = trial.follows if isinstance(trial, Trial) else trial
-    if follows.chosen and follows.chooses(episode.states, episode.actions):
-        return np.ones(len(episode.states))
-    steps = enumerate(zip(episode.states.tolist(), episode.actions.tolist(), strict=True))
-    return np.array([follows.chance(t, state, action) for t, (state, action) in steps])

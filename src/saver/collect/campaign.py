@@ -16,26 +16,22 @@ import numpy as np
 
 from saver._jit import plainly
 from saver._types import Ints
-from saver.collect import admit, answers, reports, snapshot
-from saver.collect import decide as deciding
+from saver.collect import admit, answers, decide as deciding, reports, snapshot
 from saver.collect.answers import Comparison, Uncertain
 from saver.collect.apply import apply
 from saver.collect.collectors import Collector
-from saver.collect.events import Event
+from saver.collect.events import Event, Trial
 from saver.collect.knowledge import Knowledge, Statistics
 from saver.collect.planned import policies_of
-from saver.collect.setup import Setup
-from saver.collect.state import State
-from saver.collect.stopping import Precise, check_stopping
-from saver.collect.trial import Trial
+from saver.collect.setup import Precise, Setup, check_stopping
+from saver.collect.state import State, believed, budgets, nearest
 from saver.errors import AssumptionWarning, CampaignEnded, InvalidData, InvalidProblem
 from saver.estimate import Estimate
 from saver.play.policy import Policy
 from saver.problem import checks
 from saver.problem.episode import Episode
 from saver.problem.history import History
-from saver.problem.small import is_small
-from saver.problem.statement import BASELINE, Problem
+from saver.problem.statement import BASELINE, Problem, is_small
 
 F = TypeVar("F", bound=Callable[..., Any])
 KEEP = ("moments", "episodes")
@@ -70,7 +66,6 @@ def alone(method: F) -> F:
         with self._lock, plainly(self._setup.small):
             if self._busy:
                 raise InvalidData(f"{method.__name__} was called from inside a design; it must not be")
-            self._fresh()
             if self._torn:
                 raise InvalidData(
                     f"{method.__name__} cannot go on: an interrupt or an error has left this campaign half "
@@ -91,10 +86,20 @@ def reading(method: F) -> F:
     @functools.wraps(method)
     def guarded(self: Campaign, *arguments: Any, **options: Any) -> Any:
         with self._lock, plainly(self._setup.small):
-            self._fresh()
             return method(self, *arguments, **options)
 
     return cast(F, guarded)
+
+
+def caution(number: int) -> None:
+    """Warn before a trial that was looked at is given up, where chance is declared to choose."""
+    warnings.warn(
+        f"trial {number} was asked how to act and is given up, and losses are declared random: then "
+        "what is lost or cancelled must have nothing to do with states and actions either, where a "
+        'trial starts among them. If that is not sure, begin the campaign with losses="hostile"',
+        AssumptionWarning,
+        stacklevel=6,
+    )
 
 
 class Campaign:
@@ -144,14 +149,18 @@ class Campaign:
             if history is not None:
                 self._take(admit.learned(setup, history))
 
+    @classmethod
+    def of(cls, setup: Setup, state: State, events: list[Event] | None = None) -> Campaign:
+        """The campaign of a state; what is applied to the state later has happened to the campaign too."""
+        campaign = cls.__new__(cls)
+        campaign._begin(setup, state, events)
+        return campaign
+
     def _begin(self, setup: Setup, state: State, events: list[Event] | None) -> None:
         self._lock, self._busy, self._torn = threading.RLock(), False, False
         self._setup, self._state, self._events = setup, state, events
         self._width: tuple[Any, float] = (None, math.inf)
         self._warned = False
-
-    def _fresh(self) -> None:
-        """Before a look: here nothing can have happened elsewhere."""
 
     def _take(self, event: Event) -> None:
         self._torn = True  # until all of it has happened
@@ -163,7 +172,7 @@ class Campaign:
     @alone
     def ask(self) -> Trial:
         """The next episode to run. Explores first, then follows the design, behind the gate."""
-        if self._answered:
+        if self.answered:
             raise CampaignEnded(f"{self.ended}; nothing more needs to be asked for")
         admit.may_ask(self._setup, self._state)
         event = deciding.decide(self._setup, self._state)
@@ -206,16 +215,10 @@ class Campaign:
         self._take(event)
 
     def _caution(self, number: int) -> None:
-        """Warn, once, before a trial that was looked at is given up, where chance is declared to choose."""
+        """`caution`, once."""
         if not self._warned and admit.cares(self._setup, self._state.out.get(number)):
             self._warned = True
-            warnings.warn(
-                f"trial {number} was asked how to act and is given up, and losses are declared random: then "
-                "what is lost or cancelled must have nothing to do with states and actions either, where a "
-                'trial starts among them. If that is not sure, begin the campaign with losses="hostile"',
-                AssumptionWarning,
-                stacklevel=5,
-            )
+            caution(number)
 
     @alone
     def cancel(self, trial: Trial | int, *, unseen: bool = False) -> None:
@@ -324,14 +327,14 @@ class Campaign:
     @reading
     def done(self) -> bool:
         """Whether no more trials can be asked for: all were, or the answer is as precise as was wanted."""
-        return self._answered or self._state.left(self._setup.episodes) <= 0
+        return self.answered or self._state.left(self._setup.episodes) <= 0
 
     @property
     @reading
     def ended(self) -> str:
         """Why no more trials can be asked for; empty while they can."""
         until, asked = self._setup.until, self.episodes
-        if self._answered:
+        if self.answered:
             return f"after {self._state.spent:,} of {asked:,} episodes the answer has {until}"
         if not self.done:
             return ""
@@ -341,7 +344,9 @@ class Campaign:
         return f"{said}, and the half-width is {self._half_width:.4g}, not {until.half_width:g}: extend it"
 
     @property
-    def _answered(self) -> bool:
+    @reading
+    def answered(self) -> bool:
+        """Whether the answer is as precise as `until` wants."""
         return self._setup.until is not None and self._half_width <= self._setup.until.half_width
 
     @property
@@ -406,8 +411,8 @@ class Campaign:
     def budget(self) -> Budget:
         """What is known of safety."""
         setup, state, told = self._setup, self._state, self._state.told
-        found, plugin = answers.budgets(setup, state), answers.budgets(setup, state, plugin=True)
-        name = answers.nearest(setup, state, found)
+        found, plugin = budgets(setup, state), budgets(setup, state, plugin=True)
+        name = nearest(setup, state, found)
         if setup.used is None or not setup.used.certifies:
             found = dict.fromkeys(found, math.nan)
         return Budget(found[name], plugin[name], sum(told.values()), told["baseline"], found)
@@ -416,13 +421,13 @@ class Campaign:
     @reading
     def believed(self) -> float:
         """The budget that the collector's own ledger believes; the plug-in one where it has none."""
-        return answers.believed(self._setup, self._state)
+        return believed(self._setup, self._state)
 
     @property
     @reading
     def believed_of(self) -> dict[str, float]:
         """The same of each guardrail, by name."""
-        return answers.budgets(self._setup, self._state)
+        return budgets(self._setup, self._state)
 
     @reading
     def __repr__(self) -> str:
@@ -448,9 +453,8 @@ class Campaign:
         Trials that were out may have been looked at since: they cannot be cancelled with `unseen=True`.
         """
         checks.kind("problem", problem, Problem)
-        campaign = cls.__new__(cls)
         with plainly(is_small(problem)):
-            campaign._begin(*snapshot.load(problem, collector, state))
+            campaign = cls.of(*snapshot.load(problem, collector, state))
         for trial in campaign._state.out.values():
             trial.look()
         return campaign

@@ -12,16 +12,13 @@ import numpy as np
 
 from saver._jit import brief
 from saver._types import Bools, Floats, Ints
-from saver.collect.answers import budgets, nearest
-from saver.collect.events import BASELINE, EXPLORE, PLAN, Asked, Plan
+from saver.collect.events import BASELINE, EXPLORE, PLAN, Asked, Plan, Trial
 from saver.collect.knowledge import Statistics
 from saver.collect.planned import Following, exploration_of, following, policy_of
-from saver.collect.planning import next_plan
 from saver.collect.setup import Setup
-from saver.collect.state import DESIGNED, KINDS, State, generator_at, words
-from saver.collect.tracker import follow_design
-from saver.collect.trial import Trial
+from saver.collect.state import DESIGNED, KINDS, State, budgets, generator_at, nearest, words
 from saver.estimate.log import seen_moves
+from saver.kernels.believing import next_plan
 from saver.play.nodes import richest
 from saver.play.policy import Policy
 from saver.problem.moving import still
@@ -235,3 +232,28 @@ def affordable(setup: Setup, state: State, policy: Policy) -> bool:
         return True
     play = setup.stage.play(policy)
     return all(ledger.exact(play) or gate(ledger, state.books[book], play) for book, ledger in used.items())
+
+
+# -- from a design to the policy of one episode --------------------------------------------------------------
+
+
+@brief
+def follow_design(design: Floats, counts: Floats, first: Bools) -> Ints:
+    """In every row argmax_a b(a|s) / T(s,a), [n]; ties go to the lowest index.
+
+    T counts visits, and what `Setup.ahead` adds to them, so that a design is followed from the first visit
+    on. Without that, as in the paper, every action that the design may take goes first once: where a row is
+    met seldom, that is most of a campaign.
+
+    A pair in `first` goes before all others: one that has weight and was never sampled would leave a bias for
+    ever if the design gave it nothing. All three are [n, A].
+    """
+    choice = np.zeros(len(design), dtype=np.int64)
+    for i in range(len(design)):
+        best = -1.0
+        for a in range(design.shape[1]):
+            score = design[i, a] / counts[i, a] if design[i, a] > 0.0 else 0.0
+            score = np.inf if first[i, a] else score
+            if score > best:
+                best, choice[i] = score, a
+    return choice

@@ -1,4 +1,4 @@
-"""What a design is told: statistics of what was seen, or the truth where the collector knows it."""
+"""What a design is told: what was seen and is believed, or the truth where the collector knows it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 
 from saver._types import Floats, Ints
+from saver.collect.collectors import Collector
 from saver.errors import InvalidProblem
 from saver.estimate.recursion import Moves
+from saver.kernels.believing import HALF, SMALLEST_VARIANCE, believe
 from saver.problem import checks
 from saver.problem.moments import Moments
 from saver.problem.statement import Problem
+from saver.safety.argument import first_width
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,3 +123,29 @@ def _model(problem: Problem, given: Any) -> Any:
             f"as the problem's, {sizes[1]}"
         )
     return given
+
+
+def believed_variance(
+    problem: Problem, collector: Collector, known: Knowledge, episodes: int, rewards: Moments
+) -> Floats:
+    """(sample deviation + bonus width)^2, or the truth where it is known; floored."""
+    if known.variance is not None:
+        return floored(known.variance)
+    believed, caution = np.empty(rewards.mean.shape), float(collector.caution)
+    believe(rewards.counts, rewards.squares, extra(problem, collector, episodes), caution, believed)
+    return floored(believed)
+
+
+def extra(problem: Problem, collector: Collector, episodes: int) -> float:
+    """What is added to a sample deviation after one sample: bonus widths, half a `reward_scale` of caution.
+
+    The second keeps alive a pair whose samples were all equal, as those of a rare event are.
+    """
+    widths = collector.bonus * first_width(problem, episodes)
+    return float((widths + HALF * collector.caution) * problem.reward_scale)
+
+
+def floored(variance: Floats) -> Floats:
+    """No variance below a millionth of the largest."""
+    result: Floats = np.maximum(variance, SMALLEST_VARIANCE * variance.max())
+    return result

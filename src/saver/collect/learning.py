@@ -6,24 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from saver._jit import jit
 from saver._types import Floats, Ints
 from saver.collect.collectors import Collector
-from saver.collect.foresight import Foresight
 from saver.collect.knowledge import Statistics
-from saver.collect.planning import UNNEEDED, Designed, needed_pairs, safe_plan
+from saver.collect.planning import Designed, needed_pairs, safe_plan
 from saver.design import Planner
 from saver.errors import InvalidProblem
-from saver.estimate.pricing import Answers, Prices, prices
+from saver.estimate.recursion import Answers, Prices, prices
+from saver.kernels.believing import UNNEEDED, average, hope, shrunk, tried
+from saver.play.foresight import Foresight
 from saver.problem import checks
-from saver.problem.bellman import by_step, visits, weights
-from saver.problem.question import question
+from saver.problem.bellman import by_step, question, visits, weights
 from saver.problem.statement import Problem
 
 DESIGNS = ("exact", "target", "baseline")
-HOPE = 8.0  # visits after which hardly more is hoped of a constraint mean than was seen
-TRUSTED = 8.0  # visits after which half of what is believed of a pair is its own
-SMALLEST = 1e-6  # of a price, in units of what a pair of as many visits has
 
 
 class Learner:
@@ -129,18 +125,6 @@ def answers(problem: Problem) -> Answers:
     return Answers.of(list(problem.targets.values()), against)
 
 
-@jit
-def average(mean: Any, counts: Any, size: Any) -> Any:
-    """The average reward of the seen, by weight: what stands for a pair never seen."""
-    total, earned = 0.0, 0.0
-    for s in range(size.shape[0]):
-        for a in range(size.shape[1]):
-            if counts[s, a] > 0:
-                total += size[s, a]
-                earned += size[s, a] * mean[s, a]
-    return earned / total if total > 0.0 else 0.0
-
-
 def hoped(problem: Problem, means: Floats, counts: Ints) -> Floats:
     """Constraint means as they may be: half of their range above what was seen at first, and soon no more.
 
@@ -149,54 +133,3 @@ def hoped(problem: Problem, means: Floats, counts: Ints) -> Floats:
     """
     each = zip(problem.rails, means, strict=True)
     return np.array([hope(mean, counts, rail.promise.floor, rail.promise.ceiling) for rail, mean in each])
-
-
-@jit
-def hope(mean: Any, counts: Any, floor: float, ceiling: float) -> Any:
-    """`hoped`, of one guardrail."""
-    found = np.empty(mean.shape)
-    for s in range(mean.shape[0]):
-        for a in range(mean.shape[1]):
-            share = HOPE / (counts[s, a] + HOPE)
-            seen = mean[s, a] if counts[s, a] > 0 else ceiling
-            found[s, a] = min(seen + (ceiling - floor) / 2.0 * (share * share), ceiling)
-    return found
-
-
-@jit
-def tried(policy: Any, usual: Any, counts: Any) -> None:
-    """Follow what is usual, [L, S, A], where a pair was seen seldom: less with every visit, up to TRUSTED.
-
-    A plan may put all of a pair's visits into steps that few episodes reach, in truth fewer than it believes.
-    """
-    for t in range(policy.shape[0]):
-        for s in range(policy.shape[1]):
-            total = 0.0
-            for a in range(policy.shape[2]):
-                share = max(1.0 - counts[s, a] / TRUSTED, 0.0)
-                policy[t, s, a] = (1.0 - share) * policy[t, s, a] + share * usual[t, s, a]
-                total += policy[t, s, a]
-            for a in range(policy.shape[2] if total > 0.0 else 0):
-                policy[t, s, a] /= total
-
-
-@jit
-def shrunk(price: Any, usual: Any, counts: Any) -> Any:
-    """Prices of pairs seen seldom, drawn to those at which the target's own visits are the best.
-
-    Visits x are the best for prices that are proportional to x^2. So each price over x^2 is averaged with the
-    mean of all, which counts as TRUSTED visits: the design leaves the target as it learns why.
-    """
-    own, found, total, weighed = np.zeros(price.shape), np.zeros(price.shape), 0.0, 0.0
-    for s in range(price.shape[0]):
-        for a in range(price.shape[1]):
-            if usual[s, a] > 0.0:
-                own[s, a] = price[s, a] / (usual[s, a] * usual[s, a])
-                total += counts[s, a]
-                weighed += counts[s, a] * own[s, a]
-    common = max(weighed / total, 0.0) if total > 0.0 else 1.0
-    for s in range(price.shape[0]):
-        for a in range(price.shape[1]):
-            believed = (counts[s, a] * own[s, a] + TRUSTED * common) / (counts[s, a] + TRUSTED)
-            found[s, a] = usual[s, a] * usual[s, a] * max(believed, SMALLEST * common)
-    return found

@@ -9,8 +9,8 @@ import numpy as np
 
 from saver._types import Ints
 from saver.collect.events import BASELINE, EXPLORE, PLAN, Asked, Event, Plan
-from saver.collect.planning import UNNEEDED
 from saver.collect.setup import Setup
+from saver.kernels.believing import UNNEEDED
 from saver.play.policy import Policy
 
 

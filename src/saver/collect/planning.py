@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from saver._jit import jit
 from saver._types import Floats, Ints
 from saver.collect.collectors import Collector
 from saver.collect.knowledge import Statistics
 from saver.design import Planner, dag, is_tree, tree
-from saver.design.onestate import one_decision, under_one
+from saver.design.closed import with_side_information, without_side_information
 from saver.design.plan import Plan as Solved
-from saver.design.sepec import with_side_information, without_side_information
 from saver.errors import InvalidPolicy, InvalidProblem
+from saver.kernels.believing import GAP, QUOTA, ROOM, SETTLED, attainable, need, one_row, row_of_one
 from saver.problem import checks
 from saver.problem.bellman import by_step, weights
 from saver.problem.moving import still
 from saver.problem.statement import Problem
-from saver.safety.widths import paper_lower, paper_width
+from saver.safety.argument import paper_lower, paper_width
 
-GAP, SETTLED = 0.002, 0.0005  # a replan stops at such a gap, or when ten iterations improve it by less
-QUOTA = 2e6  # flow updates of a replan, about 40 ms
-NEVER = 2.0**60  # the number of an episode that does not come
-QUARTER = 0.25
-UNNEEDED = 3  # of `needed_pairs`: never
-NEGLIGIBLE = 0.01  # share of the mean squared error
-ROOM = 1e-3  # kept below the best value that is believed attainable
 SMALLEST = 1e-9  # span of a value
 
 
@@ -215,53 +206,3 @@ def needed_pairs(c: Floats, episodes: int) -> Ints:
     needed = np.empty(c.shape, dtype=np.int64)
     need(still(c.ravel()), episodes, needed.ravel())
     return needed
-
-
-@jit
-def need(c: Any, episodes: int, needed: Any) -> None:
-    """`needed_pairs`, the lightest first."""
-    most, total = NEGLIGIBLE * np.sum(c) / episodes, 0.0
-    for p in np.argsort(c, kind="mergesort"):
-        total += c[p]
-        half = 2 if total * total <= most else 1
-        needed[p] = half if c[p] > 0 else UNNEEDED
-
-
-@jit
-def next_plan(number: int, replan: float) -> int:
-    """The episode at which the plan of episode `number` is replaced."""
-    return max(number + 1, math.ceil(min(number * replan, NEVER)))
-
-
-@jit
-def attainable(required: float, paced: float, top: float) -> float:
-    """What to ask of a design: the pace, or what is required if the pace would cost too much.
-
-    A pace that takes more than a quarter of what the best behaviour could earn above the requirement is left
-    to baseline episodes. Always a little below the best that is believed attainable.
-    """
-    wanted = paced if paced <= required + QUARTER * max(top - required, 0.0) else required
-    return min(wanted, top - ROOM * abs(top))
-
-
-@jit
-def row_of_one(w: Any, means: Any, allowed: Any, required: Any, paced: Any) -> Any:
-    """`one_row` for one guardrail: a sixth of the time to compile."""
-    top = -np.inf
-    for a in range(len(w)):
-        if allowed[a]:
-            top = max(top, means[0, a])
-    return under_one(w, means[0], allowed, attainable(required[0], paced[0], top))
-
-
-@jit
-def one_row(w: Any, means: Any, allowed: Any, required: Any, paced: Any) -> Any:
-    """The exact design of the only decision, [A]; means are [guardrails, A]."""
-    wanted = np.empty(len(required))
-    for i in range(len(required)):
-        top = -np.inf
-        for a in range(len(w)):
-            if allowed[a]:
-                top = max(top, means[i, a])
-        wanted[i] = attainable(required[i], paced[i], top)
-    return one_decision(w, means, allowed, wanted)

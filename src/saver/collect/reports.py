@@ -86,7 +86,7 @@ def frame(columns: dict[str, Any]) -> Any:
 
 def plot(looks: list[list[float]], problem: Problem, path: Path) -> Path:
     """Draw the looks."""
-    from saver.figures import progress as draw
+    from saver.figures import curves as draw
     from saver.figures.style import PAGE, explain, figure, save
 
     kind = path.suffix.removeprefix(".") or "png"

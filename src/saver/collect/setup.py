@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -10,25 +11,23 @@ import numpy as np
 
 from saver._jit import plainly
 from saver._types import Floats
-from saver.collect.belief import believed_variance
 from saver.collect.collectors import Collector, find_collector
-from saver.collect.knowledge import Knowledge
+from saver.collect.events import Trial
+from saver.collect.knowledge import Knowledge, believed_variance
 from saver.collect.learning import Learner
 from saver.collect.planning import Designer
-from saver.collect.stopping import Precise
-from saver.collect.trial import Trial
 from saver.design import coverage
 from saver.errors import InvalidProblem
 from saver.estimate.anytime import Anytime
+from saver.estimate.interval import DECLARE
 from saver.play import Play, stage_of
 from saver.play.policy import Policy
 from saver.problem import checks
-from saver.problem.codec import fingerprint
+from saver.problem.bellman import VALUE
+from saver.problem.codec import fingerprint, portable
 from saver.problem.guardrail import Rail
 from saver.problem.moments import Moments
-from saver.problem.question import VALUE
-from saver.problem.small import is_small
-from saver.problem.statement import Problem
+from saver.problem.statement import Problem, is_small
 from saver.safety import LOSSES, ORDERS, Ledger, Terms, ledger_for
 
 USED, PLUGIN = "used", "plugin"  # the ledger behind the gate, and the one that every campaign keeps beside it
@@ -130,7 +129,7 @@ class Setup:
 
     @property
     def bets(self) -> bool:
-        """Whether some certified ledger bets on returns: `saver.safety.capital`."""
+        """Whether some certified ledger bets on returns: `saver.kernels.bounds.capital`."""
         return self.collector.certified and any(getattr(used, "bets", False) for used in self.gated.values())
 
     @property
@@ -141,6 +140,10 @@ class Setup:
         its end.
         """
         return self.losses == "random" and self.collector.estimate != "importance"
+
+    def weighs(self, trial: Trial) -> bool:
+        """Whether the estimate weighs a trial by its propensities."""
+        return self.collector.estimate == "importance" and trial.kind != "baseline"
 
     @property
     def used(self) -> Ledger | None:
@@ -195,3 +198,42 @@ def fingerprint_of(problem: Problem, collector: Collector | str) -> str:
     """A hash of problem and collector; a design that is a function counts as such, whatever it does."""
     checks.kind("problem", problem, Problem)
     return fingerprint(problem, find_collector(collector).described())
+
+
+# -- when a campaign has answered ----------------------------------------------------------------------------
+
+
+@portable("precise")
+@dataclass(frozen=True)
+class Precise:
+    """Stop as soon as half the interval at all times is at most `half_width`, of every target.
+
+    It needs a promise about rewards, `Problem(reward=...)`. Where transitions are known too, that interval
+    holds at all times, and so at the moment that it chooses. Of a `saver.Unknown` it does in the limit of
+    many episodes, and there is none before the start of `saver.estimate.asymptotic`, 1,183 at level .95.
+    """
+
+    half_width: float
+    level: float = 0.95
+
+    def __post_init__(self) -> None:
+        width = checks.between("half_width", self.half_width, 0.0, math.inf, closed=(False, False))
+        object.__setattr__(self, "half_width", width)
+        level = checks.between("level", self.level, 0.0, 1.0, closed=(False, False))
+        object.__setattr__(self, "level", level)
+
+    def __str__(self) -> str:
+        return f"a half-width of {self.half_width:g} at level {self.level:g}"
+
+
+def check_stopping(problem: Problem, until: Precise | None) -> None:
+    """Refuse to stop a new campaign by an interval that is right in the limit only.
+
+    Its moment would be one at which rewards seem to vary little, and what is rarer than one in as many
+    samples as there are would never be seen.
+    """
+    if until is not None and problem.reward is None:
+        raise InvalidProblem(
+            f"until is {until}, and nothing is declared about rewards, so that no interval holds at the "
+            f"moment that it chooses: {DECLARE}"
+        )

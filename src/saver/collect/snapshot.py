@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from saver.collect.collectors import Collector
+from saver.collect.events import Trial
 from saver.collect.knowledge import Knowledge
 from saver.collect.setup import Setup, fingerprint_of
 from saver.collect.state import State, settle
-from saver.collect.trial import Trial
 from saver.errors import InvalidData
 from saver.play.policy import Policy
 from saver.problem.codec import pack, unpack

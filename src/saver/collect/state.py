@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from saver.collect.events import Plan
-from saver.collect.outstanding import Outstanding
+from saver._jit import brief
+from saver._types import Floats
+from saver.collect.events import Plan, Trial
 from saver.collect.planned import following
 from saver.collect.setup import Setup
-from saver.collect.trial import Trial
+from saver.play import Play
+from saver.problem.checks import child_seed
 from saver.problem.codec import portable
-from saver.problem.moments import Moments
-from saver.problem.seeds import child_seed
+from saver.problem.moments import Moments, Sums
 from saver.problem.statement import Problem
-from saver.problem.sums import Sums
 
 KINDS = ("explore", "design", "earn", "baseline")
 DESIGNED = ("design", "earn")  # what the tracker counts
@@ -122,3 +122,116 @@ def generator_at(kept: tuple[int, ...]) -> Any:
         "uinteger": rest,
     }
     return generator
+
+
+# -- what the ledgers believe ------------------------------------------------------------------------------
+
+
+def budgets(setup: Setup, state: State, plugin: bool = False) -> dict[str, float]:
+    """What the collector's own ledgers believe, by guardrail; the plug-in ones where it has none."""
+    books = {kept.rail.name: kept.plugin if plugin else kept.used or kept.plugin for kept in setup.guards}
+    return {name: setup.ledgers[book].budget(state.books[book]) for name, book in books.items()}
+
+
+def relative(setup: Setup, state: State, found: dict[str, float]) -> dict[str, float]:
+    """Budgets in units of what an episode must earn, by guardrail."""
+    shares = {}
+    for kept in setup.guards:
+        book = kept.used or kept.plugin
+        value = setup.ledgers[book].value(state.books[book])
+        shares[kept.rail.name] = kept.rail.relative(found[kept.rail.name], value)
+    return shares
+
+
+def nearest(setup: Setup, state: State, found: dict[str, float]) -> str:
+    """The guardrail that is nearest to its line, in units of what it requires."""
+    if len(found) == 1:
+        return next(iter(found))
+    shares = relative(setup, state, found)
+    return min(shares, key=shares.__getitem__)
+
+
+def believed(setup: Setup, state: State) -> float:
+    """The budget that the collector's own ledger believes, of the guardrail that is nearest to its line."""
+    found = budgets(setup, state)
+    return found[nearest(setup, state, found)]
+
+
+# -- what the trials that are out are expected to do ---------------------------------------------------------
+
+UNIT = 2.0**40  # of one visit
+
+
+class Footprint(NamedTuple):
+    """One trial: the cells node * A + action that it may visit and how often, and its play without them."""
+
+    kind: str
+    cells: Any
+    visits: Any
+    pairs: Any
+    play: Play
+
+
+class Outstanding:
+    """Sums over the trials that are out, which an ask reads and never adds up anew.
+
+    Expected visits are integers, in units of 2^-40: adding and taking away are exact, in any order, and
+    nothing is left when no trial is out.
+    """
+
+    def __init__(self, setup: Setup, reach: Any = None) -> None:
+        mdp, self.grid, self.reach = setup.problem.mdp, setup.stage.grid, reach
+        self.shape = (len(setup.stage.nodes.state), mdp.actions)
+        self.trials: dict[int, Footprint] = {}
+        self.visits: dict[str, Any] = {}
+        self.expecting = np.zeros((mdp.states, mdp.actions), dtype=np.int64)  # trials that may visit a pair
+        self._expecting = self.expecting.ravel()
+
+    def add(self, number: int, kind: str, play: Play) -> None:
+        """A trial goes out."""
+        if self.grid.mdp.known:
+            walked = play.once(_walked)
+        else:  # as the plan says where episodes go
+            flow = play.flow * (0.0 if self.reach is None else self.reach[:, None])
+            walked = _visited(flow, self.grid.by_state(flow))
+        self.trials[number] = found = Footprint(kind, *walked, play.light)
+        self._count(found, 1)
+
+    def take(self, number: int) -> Play:
+        """A trial is out no longer; its play."""
+        found = self.trials.pop(number)
+        self._count(found, -1)
+        return found.play
+
+    def _count(self, trial: Footprint, sign: int) -> None:
+        if trial.kind not in self.visits:
+            self.visits[trial.kind] = np.zeros(self.shape[0] * self.shape[1], dtype=np.int64)
+        count_out(self.visits[trial.kind], trial.cells, trial.visits, self._expecting, trial.pairs, sign)
+
+    def expected(self, kinds: tuple[str, ...]) -> Floats | None:
+        """Expected visits of the trials of these kinds, [nodes, A]; None where none is out."""
+        if not self.trials:
+            return None
+        total: Any = sum(self.visits[kind] for kind in kinds if kind in self.visits)
+        result: Floats = np.asarray(total) / UNIT
+        return result.reshape(self.shape) if result.ndim else result
+
+
+def _walked(play: Play) -> tuple[Any, Any, Any]:
+    return _visited(play.flow, play.weights)
+
+
+def _visited(flow: Floats, weights: Floats) -> tuple[Any, Any, Any]:
+    """The cells of a flow, how often, and the pairs that have weight."""
+    flat = flow.ravel()
+    cells = np.flatnonzero(flat)
+    return cells, np.rint(UNIT * flat[cells]).astype(np.int64), np.flatnonzero(weights)
+
+
+@brief
+def count_out(visits: Any, cells: Any, amounts: Any, expecting: Any, pairs: Any, sign: int) -> None:
+    """Add a trial, or take it away."""
+    for i in range(len(cells)):
+        visits[cells[i]] += sign * amounts[i]
+    for p in pairs:
+        expecting[p] += sign

@@ -10,11 +10,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from saver.data.gym import gymnasium
+from saver.data.spaces import gymnasium
 from saver.errors import InvalidData
-from saver.problem import checks
-from saver.problem.model import END
-from saver.problem.world import Scenario
+from saver.problem import END, Scenario, checks
 from saver.scenarios import SCENARIOS, find_scenario
 from saver.simulator import Player
 
@@ -67,16 +65,9 @@ class ScenarioEnv(made.Env):  # type: ignore[misc]
             self._state = following
         if terminated or truncated:
             self._step = -1
-        names = [rail.name for rail in self.scenario.problem.rails]
-        by_name = seen.items() if isinstance(seen, Mapping) else [(names[0], seen)]
-        told = {"constraints": {name: float(value) for name, value in by_name}}
-        return (
-            self._state,
-            float(reward),
-            terminated,
-            truncated,
-            self._info() | told,
-        )
+        by_name = seen if isinstance(seen, Mapping) else {self.scenario.problem.rails[0].name: seen}
+        told = self._info() | {"constraints": {name: float(value) for name, value in by_name.items()}}
+        return self._state, float(reward), terminated, truncated, told
 
     def _info(self) -> dict[str, Any]:
         available = self.scenario.world.mdp.available[self._state]

@@ -1,22 +1,35 @@
-"""Logged episodes with their labels: what `read_log` gives, and what is fitted and written out."""
+"""Logged episodes with their labels: what `read_log` gives, what is fitted, and how it is written out."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from saver.errors import InvalidData, no_such
-from saver.problem.columns import Columns
+from saver._files import replacing
+from saver.collect.events import Asked, Told
+from saver.data.cells import told
+from saver.data.sources import needed
+from saver.errors import InvalidData, InvalidProblem, no_such
+from saver.problem.episode import NOT_SEEN, Columns
+from saver.problem.model import END
 
 if TYPE_CHECKING:
     from saver.data.fitted import Fitted
 
 UNSEEN = "(not seen)"  # a next state that nobody saw, in tables that are written here
+END_LABEL = "(end)"  # the state that ends lead to
 LISTED = 50  # labels that a message shows
+RESERVED = ("episode", "step", "state", "action", "reward", "propensity", "next_state", "complete", "kind")
+NAME = re.compile(r"(?:[\w-]+/)*[\w-]+-v\d+", re.ASCII)  # of a Minari dataset
+MOST = 2**28  # entries of `context`
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +90,8 @@ class Episodes(Columns):
         """The same with the numbers that these labels have; a label that is not among them is refused."""
         to_state = _codes("state", self.state_labels, states, self.states)
         to_action = _codes("action", self.action_labels, actions, self.actions)
-        finals = np.where(
-            self.final_states >= 0, to_state[np.maximum(self.final_states, 0)], self.final_states
-        )
+        finals = self.final_states
+        finals = np.where(finals >= 0, to_state[np.maximum(finals, 0)], finals)
         return replace(
             self, states=to_state[self.states], actions=to_action[self.actions], final_states=finals,
             state_labels=tuple(states), action_labels=tuple(actions),
@@ -92,28 +104,132 @@ class Episodes(Columns):
         return fit(self, horizon, discount, **options)
 
     def to_arrow(self) -> Any:
-        """An Arrow table, one row for each step, that `read_log` reads."""
-        from saver.data.frames import table
+        """An Arrow table, one row for each step, that `read_log` reads.
 
-        return table(self)
+        Columns: episode, step, state, action, reward, one for each guardrail; propensity where recorded;
+        next_state where any episode tells its last one (missing where it ended), complete where one was cut
+        off, kind where known.
+        """
+        arrow = needed("pyarrow", "to_arrow")
+        for name in self.constraints:
+            if name in RESERVED:
+                raise InvalidData(f"a guardrail has the name {name!r}, as a column of the table; rename it")
+        columns: dict[str, Any] = {
+            "episode": arrow.array(np.repeat(self.ids, self.lengths)),
+            "step": self.steps,
+            "state": _labels(self.states, self.state_labels),
+            "action": _labels(self.actions, self.action_labels),
+            "reward": self.rewards,
+        }
+        for name, column in self.constraints.items():
+            columns[name] = arrow.array(column, from_pandas=True)  # NaN: not measured
+        if self.propensities is not None:
+            columns["propensity"] = self.propensities
+        if (self.final_states != NOT_SEEN).any():
+            columns["next_state"] = self._next_states()
+        if not self.complete.all():
+            columns["complete"] = np.repeat(self.complete, self.lengths)
+        if self.kinds is not None:
+            columns["kind"] = arrow.array(np.repeat(self.kinds, self.lengths)).dictionary_encode()
+        return arrow.table(columns).replace_schema_metadata(told(self.state_labels, self.action_labels))
+
+    def _next_states(self) -> Any:
+        """The state after each row; missing where the episode ended."""
+        labels = (*self.state_labels, UNSEEN)
+        if UNSEEN in self.state_labels or END_LABEL in self.state_labels:
+            raise InvalidData(f"a state has the label {UNSEEN!r} or {END_LABEL!r}, which mean something else")
+        onward = np.append(self.states[1:], END)
+        onward[self.last] = np.where(self.final_states == NOT_SEEN, len(labels) - 1, self.final_states)
+        return _labels(np.maximum(onward, 0), labels, onward == END)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """The same as a Parquet file, whole or not at all."""
-        from saver.data.frames import write_parquet
+        if not isinstance(path, str | os.PathLike):
+            raise InvalidData(f"the path is {path!r}; give the path of a file")
+        parquet = needed("pyarrow.parquet", "to_parquet")
+        target, rows = Path(path), self.to_arrow()
+        try:
+            with replacing(target) as partial:
+                parquet.write_table(rows, partial)
+        except OSError as cause:
+            said = cause.strerror or cause
+            raise InvalidData(f"cannot write {target}: {said}; give another path") from None
 
-        write_parquet(self, path)
+    def to_minari(self, name: str, *, horizon: int | None = None, **options: Any) -> Any:
+        """A Minari dataset of this name, which is kept where Minari keeps them.
 
-    def to_minari(self, name: str, **options: Any) -> Any:
-        """A Minari dataset of this name, which is kept where Minari keeps them."""
-        from saver.data.minari import to_minari
+        Observations are states, with one more, S, after an end, and another where not seen. An episode is
+        terminated if it ended, or stops before the horizon (that of the longest by default) and was not cut
+        off; else it is truncated. Guardrails and propensities are infos, with NaN after the last step. Labels
+        stand in the description, as JSON. `options` are those of `minari.create_dataset_from_buffers`.
+        """
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            raise InvalidData(
+                f"the name is {name!r}; Minari's are like 'shop/log-v0': words, and a version at the end"
+            )
+        minari = needed("minari", "to_minari", "minari")
+        buffer = needed("minari.data_collector", "to_minari", "minari").EpisodeBuffer
+        discrete = needed("gymnasium.spaces", "to_minari", "minari").Discrete
+        S, A = len(self.state_labels), len(self.action_labels)
+        said = {"states": self.state_labels, "actions": self.action_labels, "after an end": S}
+        longest = horizon or int(self.lengths.max())
+        buffers = [buffer(**self._buffer(number, longest)) for number in range(len(self))]
+        settings = {"description": json.dumps(said | {"not seen": S + 1}), "data_format": "hdf5"} | options
+        spaces = {"observation_space": discrete(S + 2), "action_space": discrete(A)}
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # that nobody says who wrote it, from what code
+                return minari.create_dataset_from_buffers(name, buffers, **settings | spaces)
+        except (ValueError, OSError) as cause:
+            raise InvalidData(f"Minari does not write {name!r}: {cause}") from None
 
-        return to_minari(self, name, **options)
+    def _buffer(self, number: int, horizon: int) -> dict[str, Any]:
+        """One episode as Minari has it."""
+        at, S = slice(*self.offsets[number : number + 2].tolist()), len(self.state_labels)
+        length, final = at.stop - at.start, int(self.final_states[number])
+        ended = final == END or (final < 0 and length < horizon and bool(self.complete[number]))
+        after = S if ended else S + 1 if final < 0 else final
+        last = np.arange(length) == length - 1
+        likely = {} if self.propensities is None else {"propensity": self.propensities}
+        return {
+            "id": number,
+            "observations": np.append(self.states[at], after),
+            "actions": self.actions[at].copy(),
+            "rewards": self.rewards[at].copy(),
+            "terminations": last & ended,
+            "truncations": last & (not ended),
+            "infos": {name: np.append(one[at], np.nan) for name, one in (self.constraints | likely).items()},
+        }
 
     def to_obp(self) -> dict[str, Any]:
-        """What the Open Bandit Pipeline calls bandit feedback: of one step, with propensities."""
-        from saver.data.obp import to_obp
+        """What the Open Bandit Pipeline calls bandit feedback: of one step, with propensities.
 
-        return to_obp(self)
+        n rounds: contexts are states and action contexts actions, one-hot. n_rounds, n_actions; context
+        [n, S]; action_context [A, A]; action [n]; position None, for there is one; reward [n];
+        expected_reward None, for nobody knows it; pscore [n].
+        """
+        if self.propensities is None:
+            raise InvalidData(
+                "the episodes have no propensities, and pscore is needed; read them with the log"
+            )
+        if not self.drawn:
+            raise InvalidData(
+                "the actions were tracked, not drawn: each had probability 1 when it was taken, and pscore "
+                "says nothing; collect with Collector(track='sample')"
+            )
+        if len(long := np.flatnonzero(self.lengths > 1)):
+            steps = self.lengths[long[0]]
+            raise InvalidData(f"episode {self.called(long[0])} has {steps} steps; bandit feedback has one")
+        n, S, A = len(self), len(self.state_labels), len(self.action_labels)
+        if n * S > MOST:
+            raise InvalidData(f"{n:,} rounds with {S:,} one-hot contexts do not fit; select fewer episodes")
+        context = np.zeros((n, S))
+        context[np.arange(n), self.states] = 1.0
+        return {
+            "n_rounds": n, "n_actions": A, "context": context, "action_context": np.eye(A),
+            "action": np.array(self.actions), "position": None, "reward": np.array(self.rewards),
+            "expected_reward": None, "pscore": np.array(self.propensities),
+        }  # fmt: skip
 
 
 def _codes(kind: str, mine: Sequence[str], theirs: Sequence[str], used: Any) -> Any:
@@ -122,9 +238,51 @@ def _codes(kind: str, mine: Sequence[str], theirs: Sequence[str], used: Any) -> 
     found = np.array([known.get(label, -1) for label in mine], dtype=np.int64)
     lost = np.flatnonzero(found < 0)
     if len(lost) and len(met := lost[np.isin(lost, used)]):
-        first = mine[met[0]]
         raise InvalidData(
-            f"the log has {len(met)} {kind}s that the problem does not have, the first {first!r}; "
+            f"the log has {len(met)} {kind}s that the problem does not have, the first {mine[met[0]]!r}; "
             f"known: {', '.join(list(theirs)[:LISTED])}"
         )
     return found
+
+
+def _labels(codes: Any, labels: Sequence[str], missing: Any = None) -> Any:
+    """An Arrow array of labels."""
+    import pyarrow as arrow
+
+    indices = arrow.array(codes.astype(np.int32), mask=missing)
+    return arrow.DictionaryArray.from_arrays(indices, arrow.array(labels, arrow.string()))
+
+
+def check_campaign(campaign: Any) -> None:
+    """Refuse what is none: neither a `Campaign`, nor one in a store, which answers alike."""
+    if not all(hasattr(type(campaign), name) for name in ("ask", "tell", "events")):
+        raise InvalidProblem(f"campaign is {type(campaign).__name__}; it must be a saver.Campaign")
+
+
+def from_campaign(campaign: Any) -> Episodes:
+    """The told episodes of a `Campaign(..., keep="episodes")`, in the order of telling.
+
+    `propensities` are the probabilities of what was done under the policy of the trial, `kinds` those of the
+    trials, `ids` their numbers. Under tracking a trial's actions follow from what was seen before: their
+    probability is 1, and `drawn` is False.
+    """
+    check_campaign(campaign)
+    events, policies, problem = campaign.events, campaign.policies, campaign.problem
+    asked = {event.number: event.kind for event in events if isinstance(event, Asked)}
+    found = [event for event in events if isinstance(event, Told)]
+    if not found:
+        raise InvalidData("nothing has been told to this campaign yet; there is nothing to write")
+    episodes = []
+    for event in found:
+        one = event.episode
+        likely = policies[event.number].chances(one.states, one.actions)
+        guarded = {rail.name: rail.column(one) for rail in problem.rails}
+        episodes.append(replace(one, constraints=guarded, propensities=likely))
+    numbers, mdp = [event.number for event in found], problem.mdp
+    return Episodes.of(
+        episodes, [event.complete for event in found], ids=np.array(numbers),
+        state_labels=mdp.state_names or tuple(map(str, range(mdp.states))),
+        action_labels=mdp.action_names or tuple(map(str, range(mdp.actions))),
+        kinds=np.array([asked[number] for number in numbers], dtype=object),
+        drawn=campaign.collector.track == "sample",
+    )  # fmt: skip

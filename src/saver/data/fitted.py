@@ -7,20 +7,14 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from saver._types import Floats
+from saver.data.cells import read_policy
 from saver.data.episodes import Episodes
-from saver.data.models import believed
-from saver.data.offpolicy import OffPolicy, off_policy
-from saver.data.policies import read_policies, read_policy
+from saver.data.offpolicy import OffPolicy, believed, off_policy
 from saver.data.scales import Scale
 from saver.errors import InvalidProblem, no_such
-from saver.estimate.interval import Estimate
-from saver.problem import checks
-from saver.problem.guardrail import Guardrail, Rail
-from saver.problem.history import History
-from saver.problem.mdp import Mdp
-from saver.problem.promise import Bounded, SubGaussian
-from saver.problem.statement import Problem
-from saver.problem.sums import Sums
+from saver.estimate import Estimate
+from saver.problem import Bounded, Guardrail, History, Mdp, Problem, SubGaussian, checks
+from saver.problem.moments import Sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,10 +47,8 @@ class Fitted:
 
     def __repr__(self) -> str:
         """A line: what there is, and how many of it."""
-        kind, log = type(self.model).__name__, self.history
-        return (
-            f"Fitted({kind} of {self.model.states:,} states, {len(log):,} episodes, {len(self.notes)} notes)"
-        )
+        kind, S, log = type(self.model).__name__, self.model.states, self.history
+        return f"Fitted({kind} of {S:,} states, {len(log):,} episodes, {len(self.notes)} notes)"
 
     @property
     def believed(self) -> Mdp:
@@ -74,15 +66,13 @@ class Fitted:
 
     def policy(self, source: Any) -> Floats:
         """A policy from an array, or from a table of (state, action, probability) in labels."""
-        found = read_policy(source, self.model.state_names, self.model.action_names, self._ends)
-        return checks.policy(self.model, found, known=False)
+        return checks.policy(self.model, read_policy(source, self.model), known=False)
 
     def off_policy(self, target: Any, *, level: float = 0.95, reward: Any = None) -> OffPolicy:
         """What a policy would earn, from the log alone: see `saver.data.off_policy`."""
         logged = self.baseline if self.given or self.baseline.ndim > 2 else None  # else it is counted there
-        return off_policy(
-            self.model, self.history, self.policy(target), behaviour=logged, level=level, reward=reward
-        )
+        policy = self.policy(target)
+        return off_policy(self.model, self.history, policy, behaviour=logged, level=level, reward=reward)
 
     def problem(self, target: Any, guardrails: Any, **options: Any) -> Problem:
         """The problem of evaluating a target, with the log as its history.
@@ -95,7 +85,7 @@ class Fitted:
             options: of `saver.Problem`.
         """
         guarded = self._guardrails(guardrails)
-        policies = read_policies(target, self.model.state_names, self.model.action_names, self._ends)
+        policies = read_policy(target, self.model, several=True)
         stated = Problem(self.model, policies, self.baseline, guardrails=guarded, **options)
         said = self.history.propensities if self.given else None  # frequencies are not what was recorded
         kept = {guard.name: self.history.constraints[guard.name] for guard in guarded}
@@ -104,26 +94,20 @@ class Fitted:
 
     def against(self, problem: Problem) -> tuple[str, ...]:
         """What of a problem's promises the log contradicts, in sentences."""
-        found = [
-            f"{guard.name} {said}"
-            for guard in problem.guardrails
-            for said in self.scales[guard.name].against(guard.promise)
-        ]
+        promised = [(guard.name, guard.promise) for guard in problem.guardrails]
         if problem.reward is not None and not problem.reward.by_pair:
-            found += [f"reward {said}" for said in self.scales["reward"].against(problem.reward)]
-        return tuple(found + [said for rail in problem.rails for said in self._short(rail)])
-
-    def _short(self, rail: Rail) -> list[str]:
-        """Where even the baseline earns less than is required."""
-        value, (low, high) = self.values[rail.name].value, self.values[rail.name].interval
-        required = rail.required_at(rail.sign * value)
-        if max(rail.sign * low, rail.sign * high) >= required:
-            return []
-        most = ("at least", "at most")[rail.sign < 0]
-        return [
-            f"{rail.name} must be {most} {rail.sign * required:.4g} in an episode, and the baseline's is "
-            f"{value:.4g} (from {low:.4g} to {high:.4g}): nothing can be tried within that"
-        ]
+            promised.append(("reward", problem.reward))
+        found = [f"{name} {said}" for name, one in promised for said in self.scales[name].against(one)]
+        for rail in problem.rails:  # where even the baseline earns less than is required
+            name, most = rail.name, ("at least", "at most")[rail.sign < 0]
+            value, (low, high) = self.values[name].value, self.values[name].interval
+            required = rail.required_at(rail.sign * value)
+            if max(rail.sign * low, rail.sign * high) < required:
+                found.append(
+                    f"{name} must be {most} {rail.sign * required:.4g} in an episode, and the baseline's is "
+                    f"{value:.4g} (from {low:.4g} to {high:.4g}): nothing can be tried within that"
+                )
+        return tuple(found)
 
     def report(self) -> str:
         """What was found, in lines."""
@@ -155,41 +139,31 @@ class Fitted:
         low, high = found.interval
         return f"{found.value:.4g}, {100 * self.level:.3g} % interval {low:.4g} to {high:.4g}"
 
-    @property
-    def _ends(self) -> int:
-        """States that were added for ends."""
-        return int(self.model.states) - len(self.history.state_labels)
-
     def _guardrails(self, given: Any) -> tuple[Guardrail, ...]:
         if isinstance(given, Guardrail):
             given = (given,)
-        if isinstance(given, Mapping):
-            given = [self._guardrail(name, options) for name, options in given.items()]
         if isinstance(given, str) or not isinstance(given, Iterable):
             raise InvalidProblem(f"guardrails is {given!r}; give saver.Guardrail(...)s, or {{name: options}}")
-        found = tuple(given)
+        named = given.items() if isinstance(given, Mapping) else ((None, guard) for guard in given)
+        found = tuple(self._guardrail(name, said) for name, said in named)
         if not found:
             raise InvalidProblem("guardrails is empty; say at least one thing that must not get worse")
-        for guard in found:
-            checks.kind("guardrails", guard, Guardrail)
-            if guard.name not in self.values:
-                raise no_such("guardrail in the log", guard.name, list(self.values))
         return found
 
-    def _guardrail(self, name: str, options: Any) -> Guardrail:
-        if isinstance(options, Guardrail):
-            return options
+    def _guardrail(self, name: str | None, said: Any) -> Guardrail:
+        """One that was said as it is, without a name; or by its options, under its name."""
+        if name is None:
+            checks.kind("guardrails", said, Guardrail)
+        name = getattr(said, "name", name)
         if name not in self.values:
             raise no_such("guardrail in the log", name, list(self.values))
-        if not isinstance(options, Mapping):
-            raise InvalidProblem(f"guardrails[{name!r}] is {options!r}; give its options, such as alpha=0.05")
-        said = dict(options)
+        if isinstance(said, Guardrail):
+            return said
+        if not isinstance(said, Mapping):
+            raise InvalidProblem(f"guardrails[{name!r}] is {said!r}; give its options, such as alpha=0.05")
         known = [field.name for field in fields(Guardrail) if field.name != "name"]
         for option in said:
             if option not in known:
                 raise no_such(f"option of the guardrail {name!r}:", option, known)
-        promise = said.pop("promise", None) or self.scales[name].promise(name)
-        try:
-            return Guardrail(name, promise, **said)
-        except TypeError as cause:
-            raise InvalidProblem(f"guardrails[{name!r}]: {cause}") from None
+        promise = said.get("promise") or self.scales[name].promise(name)
+        return Guardrail(name, **{**said, "promise": promise})

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from saver._types import Floats
-from saver.data.gym import opened
-from saver.data.spaces import Numbering
-from saver.data.watching import REWARD, Guardrails, Step, check_guardrails, observed
+from saver.data.spaces import BARE, REWARD, Guardrails, Numbering, Step, Watched, columns, opened, steps_of
 from saver.errors import InvalidProblem
 from saver.problem import Gaussian, Mdp, Unknown, World, checks
-from saver.problem.gymtable import GymTable
+from saver.problem.mdp import GymTable
 
-BARE = "gymnasium.make(..., max_episode_steps={})"
 HARMLESS = (  # of Gymnasium's wrappers: they change no observation, action or reward
     "TimeLimit", "OrderEnforcing", "PassiveEnvChecker", "RecordEpisodeStatistics", "RecordVideo",
     "HumanRendering", "RenderCollection",
@@ -35,8 +30,7 @@ def from_gymnasium(env: Any, *, horizon: int | None = None, discount: float = 1.
         discount: in (0, 1].
         start: a distribution over the states, or one; `env.unwrapped.initial_state_distrib` if it has that.
     """
-    with opened(env) as found:
-        return _model(found, horizon, discount, start)[1]
+    return _model(env, horizon, discount, start)[1]
 
 
 def world_from_gymnasium(
@@ -53,21 +47,16 @@ def world_from_gymnasium(
     table, and are drawn from it, together with the next state. `guardrails` are those of `play`, with an
     empty `info`.
     """
-    check_guardrails(guardrails)
-    with opened(env) as found:
-        table, mdp = _model(found, horizon, discount, start)
-    steps = [
-        Step(int(s), int(a), float(reward), int(to), bool(done), {})
+    watched = Watched(guardrails)
+    table, mdp = _model(env, horizon, discount, start)
+    seen = [
+        watched.see(Step(int(s), int(a), float(reward), int(to), bool(done), {}))
         for s, a, to, _, reward, done in table.rows
     ]
-    seen = [observed(guardrails, step) for step in steps]
-    laws: Any = {}
-    for name in guardrails if isinstance(guardrails, Mapping) else [None]:
-        values = np.array([item if name is None else item[name] for item in seen], dtype=np.float64)
-        laws[name] = _law(table, values)
-    constraint = laws if isinstance(guardrails, Mapping) else laws[None]
-    reward = _law(table, table.rows[:, 4])
-    return World(mdp, reward, constraint, outcome=TableOutcome(table, seen))
+    guarded = columns(seen)
+    named = isinstance(guarded, dict)
+    laws = {name: _law(table, one) for name, one in guarded.items()} if named else _law(table, guarded)
+    return World(mdp, _law(table, table.rows[:, 4]), laws, outcome=TableOutcome(table, seen))
 
 
 def unknown_from_gymnasium(
@@ -82,22 +71,17 @@ def unknown_from_gymnasium(
         states = Numbering(found.observation_space, "observation")
         actions = Numbering(found.action_space, "action")
         return Unknown(
-            states.count,
-            actions.count,
-            _horizon(found, horizon),
-            discount=discount,
-            start=start,
-            state_names=states.names,
-            action_names=actions.names,
-        )
+            states.count, actions.count, _horizon(found, horizon), discount=discount, start=start,
+            state_names=states.names, action_names=actions.names,
+        )  # fmt: skip
 
 
 class TableOutcome:
     """What a step in a table shows, given where it led: one of its rows that lead there, by their chances."""
 
     def __init__(self, table: GymTable, seen: list[Any]) -> None:
-        self.over, self.seen = table.states, seen
-        self.rewards, self.chances = table.rows[:, 4].tolist(), table.rows[:, 3].tolist()
+        self.over, self.chances = table.states, table.rows[:, 3]
+        self.shown = list(zip(table.rows[:, 4].tolist(), seen, strict=True))
         self.rows: dict[tuple[int, int, int], list[int]] = {}
         for i, (s, a, to, p, _, done) in enumerate(table.rows.tolist()):
             if p > 0:
@@ -107,29 +91,28 @@ class TableOutcome:
         self, rng: np.random.Generator, step: int, state: int, action: int, following: int
     ) -> tuple[float, Any]:
         rows = self.rows[state, action, following if following >= 0 else self.over]
-        if len(rows) > 1:
-            chances = np.array([self.chances[row] for row in rows])
-            row = int(rng.choice(rows, p=chances / chances.sum()))
-        else:
-            row = rows[0]
-        return self.rewards[row], self.seen[row]
+        if len(rows) == 1:
+            return self.shown[rows[0]]
+        chances = self.chances[rows]
+        return self.shown[int(rng.choice(rows, p=chances / chances.sum()))]
 
 
 def _model(env: Any, horizon: int | None, discount: float, start: Any) -> tuple[GymTable, Mdp]:
-    bare = env.unwrapped
-    check_wrappers(env)
+    with opened(env) as found:
+        check_wrappers(found)
+    bare, name = found.unwrapped, _name(found)  # its table stays when it is closed
     if not hasattr(bare, "P"):
         raise InvalidProblem(
-            f"{_name(env)} has no table of transitions, env.unwrapped.P; learn them: "
+            f"{name} has no table of transitions, env.unwrapped.P; learn them: "
             "saver.data.unknown_from_gymnasium(env, horizon=...) gives a saver.Unknown"
         )
     table = GymTable.of(bare.P)
     if start is None:
         start = getattr(bare, "initial_state_distrib", None)
     if start is None:
-        raise InvalidProblem(f"{_name(env)} has no initial_state_distrib; give start=")
+        raise InvalidProblem(f"{name} has no initial_state_distrib; give start=")
     where = np.asarray(start, dtype=float) if np.ndim(start) else np.eye(table.states)[start]
-    return table, table.model(_horizon(env, horizon), where, discount=discount)
+    return table, table.model(_horizon(found, horizon), where, discount=discount)
 
 
 def check_wrappers(env: Any) -> None:
@@ -146,31 +129,26 @@ def check_wrappers(env: Any) -> None:
 
 def _horizon(env: Any, asked: int | None) -> int:
     longest = steps_of(env)
-    if asked is not None:
-        asked = checks.whole("horizon", asked, 1)
-    if asked is None and longest is None:
-        raise InvalidProblem(f"{_name(env)} has no max_episode_steps; give horizon=")
-    if asked is not None and longest is not None and asked > longest:
+    if asked is None:
+        if longest is None:
+            raise InvalidProblem(f"{_name(env)} has no max_episode_steps; give horizon=")
+        return longest
+    asked = checks.whole("horizon", asked, 1)
+    if longest is not None and asked > longest:
         raise InvalidProblem(
             f"horizon is {asked}, but {_name(env)} stops after {longest} steps; make it by "
             f"{BARE.format(asked)}, or give a shorter horizon"
         )
-    return int(longest if asked is None else asked)  # type: ignore[arg-type]
-
-
-def steps_of(env: Any) -> int | None:
-    """After how many steps an environment stops by itself; None where nothing is said."""
-    spec = getattr(env, "spec", None)
-    longest = None if spec is None else spec.max_episode_steps
-    return None if longest is None else int(longest)
+    return asked
 
 
 def _name(env: Any) -> str:
     return env.spec.id if getattr(env, "spec", None) is not None else type(env.unwrapped).__name__
 
 
-def _law(table: GymTable, values: Floats) -> Gaussian:
+def _law(table: GymTable, column: Any) -> Gaussian:
     """The mean and the variance of each pair; the added state has neither."""
+    values = np.array(column, dtype=np.float64)
     mean = table.mean(values)
     s, a = table.rows[:, 0].astype(int), table.rows[:, 1].astype(int)
     return Gaussian(mean, table.mean((values - mean[s, a]) ** 2))

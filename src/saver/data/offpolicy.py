@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,17 +11,17 @@ import numpy as np
 from saver._types import Floats
 from saver.collect.answers import Comparison, comparison
 from saver.data.episodes import Episodes
-from saver.data.models import believed
+from saver.data.scales import frequencies
 from saver.errors import InvalidData
+from saver.estimate import Estimate
 from saver.estimate.certainty import covered_share
 from saver.estimate.importance import importance, running_ratios
-from saver.estimate.interval import Estimate
-from saver.estimate.log import estimate
-from saver.problem import checks
-from saver.problem.bellman import by_step, weights
-from saver.problem.bulk import suspects
-from saver.problem.statement import Problem
-from saver.problem.sums import Sums
+from saver.estimate.log import estimate, seen_moves
+from saver.problem import Mdp, Problem, checks, weights
+from saver.problem.bellman import by_step
+from saver.problem.guardrail import Rail
+from saver.problem.history import episodes_of, suspects
+from saver.problem.moments import Sums
 
 FEW = 50.0  # episodes
 SHARE = 0.05
@@ -81,17 +81,16 @@ def off_policy(
     else how often each action was taken in each state. `reward` is what is promised about one reward.
     """
     policy = checks.policy(model, target, "target", known=False)
-    many = checked(model, episodes)
+    many, notes = checked(model, episodes), list[str]()
     sums = sums_of(model, many)
     by_model = estimate(model, policy, sums, "certainty", level, reward)
     whole = many if many.complete.all() else many.select(many.complete)
-    likely, notes = _likely(model, whole, sums.rewards.counts, behaviour)
+    likely = _likely(model, whole, sums.rewards.counts, behaviour, notes)
     ratios = running_ratios(model, policy, whole, likely)
     returns, last = whole.returns(ratios * whole.rewards, model.discount), ratios[whole.last]
     covered = covered_share(weights(believed(model, sums), policy), sums.rewards.counts > 0)
-    mean = float(returns.mean())
-    squares = float(np.sum((returns - mean) ** 2))
-    effective, heaviest = _weight(last)
+    total, squares = float(np.sum(last)), float(np.sum(last**2))
+    effective, heaviest = (total**2 / squares, float(last.max()) / total) if squares > 0.0 else (0.0, 1.0)
     if covered == 0.0:
         notes.append("the log has nothing of what the target does; importance knows nothing")
     elif effective < max(FEW, SHARE * len(whole)) or heaviest > SHARE:
@@ -104,54 +103,66 @@ def off_policy(
             f"the log has {covered:.1%} of what the target does; importance leaves out the rest, so that its "
             "interval has no end"
         )
-    by_weight = importance(len(whole), mean, squares, covered, level)
+    mean = float(returns.mean())
+    by_weight = importance(len(whole), mean, float(np.sum((returns - mean) ** 2)), covered, level)
     if covered < 1.0:
-        by_weight = replace(by_weight, stderr=np.inf, interval=(-np.inf, np.inf))
-    if covered == 0.0:
-        by_weight = replace(by_weight, value=np.nan)
+        value = by_weight.value if covered else np.nan
+        by_weight = replace(by_weight, value=value, stderr=np.inf, interval=(-np.inf, np.inf))
     return OffPolicy(by_model, by_weight, effective, heaviest, tuple(notes))
 
 
-def _likely(model: Any, whole: Episodes, counts: Any, behaviour: Any) -> tuple[Floats, list[str]]:
-    """The probability with which each action was taken, and what is to be said of it."""
+def believed(model: Any, sums: Sums) -> Mdp:
+    """The model of frequencies: an `Mdp` as it is, and what was seen of an `Unknown`."""
+    moves = None if model.known else seen_moves(model, sums)
+    found: Mdp = model if moves is None else model.believed(moves.counts, moves.ends, moves.starts)
+    return found
+
+
+def _likely(model: Any, whole: Episodes, counts: Any, behaviour: Any, notes: list[str]) -> Floats:
+    """The probability with which each action was taken."""
     if not len(whole):
         raise InvalidData("all episodes were cut off; nothing can be weighted")
     if whole.propensities is not None:
-        return whole.propensities, []
+        return whole.propensities  # type: ignore[no-any-return]
     if behaviour is None:
-        rates = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-        found: Floats = rates[whole.states, whole.actions]
-    else:
-        logged = checks.policy(model, behaviour, "behaviour", known=False)
-        found = by_step(model, logged)[whole.steps, whole.states, whole.actions]
-        if len(never := np.flatnonzero(found == 0.0)):
-            at = int(never[0])
-            said = model.move_label(int(whole.steps[at]), int(whole.states[at]), int(whole.actions[at]))
-            raise InvalidData(f"{said} was logged, and has probability 0 under the behaviour")
-    return found, ["propensities were not recorded: frequencies stand for them"] if behaviour is None else []
+        notes.append("propensities were not recorded: frequencies stand for them")
+        return frequencies(counts)[whole.states, whole.actions]
+    logged = checks.policy(model, behaviour, "behaviour", known=False)
+    found: Floats = by_step(model, logged)[whole.steps, whole.states, whole.actions]
+    if len(never := np.flatnonzero(found == 0.0)):
+        at = (int(column[never[0]]) for column in (whole.steps, whole.states, whole.actions))
+        raise InvalidData(f"{model.move_label(*at)} was logged, and has probability 0 under the behaviour")
+    return found
 
 
 def evaluate(problem: Problem, episodes: Episodes, *, level: float = 0.95) -> dict[str, Evaluation]:
     """What a log, of any policy, says of each target of a problem; labels are those of the problem."""
     checks.kind("problem", problem, Problem)
-    mdp = problem.mdp
+    mdp, reward = problem.mdp, problem.reward
     if not isinstance(episodes, Episodes):
         raise InvalidData(f"the log is a {type(episodes).__name__}; give what saver.data.read_log gave")
-    many = checked(mdp, _relabelled(mdp, episodes))
+    if mdp.state_names is not None and mdp.action_names is not None:
+        episodes = episodes.labelled(mdp.state_names, mdp.action_names)
+    many = checked(mdp, episodes)
     _check_promised(problem, many)
-    sums, found = sums_of(mdp, many), {}
-    paid = {
-        rail.name: sums_of(mdp, many.paying(rail.name)) for rail in problem.rails if _told(many, rail.name)
+    value = partial(estimate, mdp, kind="certainty", level=level)
+    paid = {  # of the guardrails that were measured in every episode
+        rail: sums_of(mdp, many.paying(rail.name))
+        for rail in problem.rails
+        if not np.isnan(many.constraints.get(rail.name, np.nan)).any()
     }
+    sums, required = sums_of(mdp, many), dict[str, float]()
+    for rail, one in paid.items():
+        base = _known_value(problem, rail)
+        if base is None:
+            base = rail.sign * value(problem.baseline, one).value
+        required[rail.name] = float(rail.sign * rail.required_at(base))
+    found, baseline = {}, value(problem.baseline, sums, reward=reward)
     for name, policy in problem.targets.items():
-        apart = estimate(mdp, policy, sums, "certainty", level, problem.reward, problem.baseline)
-        found[name] = Evaluation(
-            off_policy(mdp, many, policy, level=level, reward=problem.reward),
-            estimate(mdp, problem.baseline, sums, "certainty", level, problem.reward),
-            comparison(apart, len(many)),
-            {rail: estimate(mdp, policy, one, "certainty", level) for rail, one in paid.items()},
-            {rail: _required(problem, rail, one, level) for rail, one in paid.items()},
-        )
+        alone = off_policy(mdp, many, policy, level=level, reward=reward)
+        apart = value(policy, sums, reward=reward, against=problem.baseline)
+        guarded = {rail.name: value(policy, one) for rail, one in paid.items()}
+        found[name] = Evaluation(alone, baseline, comparison(apart, len(many)), guarded, dict(required))
     return found
 
 
@@ -175,44 +186,23 @@ def sums_of(model: Any, many: Episodes) -> Sums:
     return sums
 
 
-def _relabelled(mdp: Any, episodes: Episodes) -> Episodes:
-    if mdp.state_names is None or mdp.action_names is None:
-        return episodes
-    return episodes.labelled(mdp.state_names, mdp.action_names)
-
-
-def _told(many: Episodes, name: str) -> bool:
-    """Whether a guardrail was measured in every episode."""
-    column: Mapping[str, Any] = many.constraints
-    return name in column and not np.isnan(column[name]).any()
-
-
 def _check_promised(problem: Problem, many: Episodes) -> None:
     """Refuse numbers outside of what is promised: another column, most likely."""
     for rail in problem.rails:
-        if rail.name in many.constraints:
-            low, high = sorted(rail.sign * end for end in rail.promise.bounds)
-            column = many.constraints[rail.name]
-            if len(bad := np.flatnonzero((column < low) | (column > high))):
-                number = int(np.searchsorted(many.offsets, bad[0], side="right")) - 1
-                raise InvalidData(
-                    f"episode {many.called(number)}, step {many.steps[bad[0]]}: {rail.name} is "
-                    f"{column[bad[0]]:g}, and the problem promises [{low:g}, {high:g}]; is it another column?"
-                )
+        if (column := many.constraints.get(rail.name)) is None:
+            continue
+        low, high = sorted(rail.sign * end for end in rail.promise.bounds)
+        if (outside := (column < low) | (column > high)).any():
+            number, at = int(episodes_of(many, outside)[0]), int(np.argmax(outside))
+            raise InvalidData(
+                f"episode {many.called(number)}, step {many.steps[at]}: {rail.name} is {column[at]:g}, and "
+                f"the problem promises [{low:g}, {high:g}]; is it another column?"
+            )
 
 
-def _required(problem: Problem, name: str, sums: Sums, level: float) -> float:
-    """r0 + r1 V0, with the V0 that is known, that the problem's history has, or that this log has."""
-    rail, past = problem.rail(name), problem.history
+def _known_value(problem: Problem, rail: Rail) -> float | None:
+    """V0 as it is known, or as the problem's history has it."""
     if rail.exact:
-        value = rail.value
-    elif past is not None and past.guarded[name].count:
-        value = past.guarded[name].gained / past.guarded[name].count
-    else:
-        value = rail.sign * estimate(problem.mdp, problem.baseline, sums, "certainty", level).value
-    return float(rail.sign * rail.required_at(value))
-
-
-def _weight(last: Floats) -> tuple[float, float]:
-    total, squares = float(np.sum(last)), float(np.sum(last**2))
-    return (total**2 / squares, float(last.max()) / total) if squares > 0.0 else (0.0, 1.0)
+        return rail.value
+    past = None if problem.history is None else problem.history.guarded[rail.name]
+    return past.gained / past.count if past is not None and past.count else None

@@ -9,18 +9,17 @@ from typing import Any
 import numpy as np
 
 from saver._types import Floats, Ints
+from saver.data.cells import Labels, is_number, kept, numbers
 from saver.data.episodes import UNSEEN, Episodes
-from saver.data.naming import Labels, is_number, kept
-from saver.data.needed import needed
-from saver.data.ordering import check_steps, ordered
-from saver.data.parquet import ROWS, check_rows
-from saver.data.sources import FLAG, LABEL, NUMBER, WHOLE, Source, open_source
+from saver.data.sources import FLAG, LABEL, NUMBER, ROWS, WHOLE, check_rows, open_source
 from saver.errors import InvalidData
-from saver.problem.checks import LARGEST, SUM_TOLERANCE
-from saver.problem.columns import NOT_SEEN
+from saver.problem.checks import SUM_TOLERANCE
+from saver.problem.episode import NOT_SEEN
 from saver.problem.model import END
 
 GUARDED = MappingProxyType({"complaint": "complaint"})
+HOLDS = {"episode": LABEL, "step": WHOLE, "state": LABEL, "action": LABEL, "reward": NUMBER}
+HOLDS |= {"propensity": NUMBER, "next_state": LABEL, "complete": FLAG, "kind": LABEL}
 
 
 def read_log(
@@ -54,18 +53,14 @@ def read_log(
         complete: False for episodes that were cut off and went on; True or False in the last row.
         kind: a text for each episode, such as which policy was run.
     """
-    names = _guarded(guardrails)
+    guarded = _guarded(guardrails)
     roles = {"episode": episode, "step": step, "state": state, "action": action, "reward": reward}
     more = {"propensity": propensity, "next_state": next_state, "complete": complete, "kind": kind}
     roles |= {role: column for role, column in more.items() if column is not None}
     for role, column in roles.items():
         if not isinstance(column, str):
             raise InvalidData(f"{role} is {column!r}; it must be the name of a column")
-    reader = Reader(roles, names)
-    opened = open_source(source, reader.kinds)
-    for batch in opened.batches:
-        reader.take(opened, batch)
-    return reader.episodes(opened)
+    return Reader(source, roles, guarded).episodes()
 
 
 def _guarded(given: Any) -> dict[str, str]:
@@ -80,138 +75,128 @@ def _guarded(given: Any) -> dict[str, str]:
     return found
 
 
-HOLDS = {"episode": LABEL, "step": WHOLE, "state": LABEL, "action": LABEL, "reward": NUMBER}
-HOLDS |= {"propensity": NUMBER, "next_state": LABEL, "complete": FLAG, "kind": LABEL}
-
-
 class Reader:
-    """Columns as they come in, as small as they can be."""
+    """Columns as they come in, as small as they can be; and the episodes that they are, in order."""
 
-    def __init__(self, roles: dict[str, str], guardrails: dict[str, str]) -> None:
-        self.roles, self.guardrails, self.kinds = roles, guardrails, dict[str, str]()
-        for column, kind in [
-            *((column, HOLDS[role]) for role, column in roles.items()),
-            *((column, NUMBER) for column in guardrails.values()),
-        ]:
-            if self.kinds.setdefault(column, kind) != kind:
-                raise InvalidData(f"the column {column!r} is asked for as a {kind} and as something else")
-        self.labels: dict[str, Labels] = {}
-        self.parts: dict[str, list[Any]] = {name: [] for name in (*roles, *map(_key, guardrails))}
-        self.rows = 0
-
-    def take(self, source: Source, batch: Any) -> None:
-        """One batch more."""
-        check_rows(source.name, self.rows + batch.num_rows)
+    def __init__(self, source: Any, roles: dict[str, str], guarded: dict[str, str]) -> None:
+        self.guarded = {f"guardrail {name}": name for name in guarded}
+        self.roles = roles | dict(zip(self.guarded, guarded.values(), strict=True))
+        kinds: dict[str, str] = {}
         for role, column in self.roles.items():
-            array = batch.column(column)
-            if HOLDS[role] == LABEL:
-                part = self._labels(source, role, column, array)
-            else:
-                part = _numbers(source, column, array, self.rows, HOLDS[role])
-            self.parts[role].append(part)
-        for name, column in self.guardrails.items():
-            part = _numbers(source, column, batch.column(column), self.rows, NUMBER, may_miss=True)
-            self.parts[_key(name)].append(part)
-        self.rows += batch.num_rows
+            kind = HOLDS.get(role, NUMBER)
+            if kinds.setdefault(column, kind) != kind:
+                raise InvalidData(f"the column {column!r} is asked for as a {kind} and as something else")
+        self.source, self.labels, self.rows = open_source(source, kinds), dict[str, Labels](), 0
+        parts: dict[str, list[Any]] = {role: [] for role in self.roles}
+        for batch in self.source.batches():
+            check_rows(self.source.name, self.rows + batch.num_rows)
+            for role, column in self.roles.items():
+                parts[role].append(self._read(role, column, batch.column(column)))
+            self.rows += batch.num_rows
+        if not self.rows:
+            raise InvalidData(f"{self.source.name} has no rows; it must have one for each step")
+        self.whole = {role: np.concatenate(parts.pop(role)) for role in self.roles}
 
-    def _labels(self, source: Source, role: str, column: str, array: Any) -> Any:
-        """Codes; whole numbers of episodes stay as they are."""
-        arrow = needed("pyarrow", "reading a log")
-        may_miss = role == "next_state"
-        if role == "episode" and arrow.types.is_integer(array.type) and not array.null_count:
+    def _read(self, role: str, column: str, array: Any) -> Any:
+        """Numbers, or codes of labels; whole numbers of episodes stay as they are."""
+        from pyarrow import types
+
+        source, kind = self.source, HOLDS.get(role, NUMBER)
+        if kind != LABEL:
+            return numbers(source, self.rows, column, array, kind, may_miss=role in self.guarded)
+        if role == "episode" and types.is_integer(array.type) and not array.null_count:
             return array.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
         if role not in self.labels:
-            most = {"most": ROWS} if role == "episode" else {}
-            given = {"state": "states", "action": "actions"}.get(role)
-            self.labels[role] = Labels(kept(source.meta, given) if given else (), **most)
-        try:
-            codes = self.labels[role].encode(array)
-        except InvalidData as cause:
-            raise InvalidData(f"{source.name}, column {column!r}: {cause}") from None
-        if not may_miss and len(bad := np.flatnonzero(codes < 0)):
+            known = kept(source.meta, f"{role}s") if role in ("state", "action") else ()
+            self.labels[role] = Labels(known, ROWS) if role == "episode" else Labels(known)
+        codes = self.labels[role].encode(f"{source.name}, column {column!r}", array)
+        if role != "next_state" and len(bad := np.flatnonzero(codes < 0)):
             raise source.wrong(self.rows + int(bad[0]), column, "it is missing; every row must have one")
         return codes.astype(np.int32)
 
-    def _check_types(self, source: Source, whole: dict[str, Any]) -> None:
-        """Refuse a file of plain text in whose labels a text stands among numbers: it is hardly meant."""
-        for role in () if source.typed else ("state", "action"):
-            words = list(self.labels[role].codes)
-            if odd := self.labels[role].odd():
-                row = int(np.argmax(np.isin(whole[role], odd)))
-                kinds = [("a text", "a whole number")[is_number(words[at])] for at in (odd[0], 0)]
-                what = (
-                    f"{words[odd[0]]!r} is {kinds[0]}, and {words[0]!r} above it is {kinds[1]}; all must be "
-                    "of one type. Where all are texts, give a table that says so, such as "
-                    "pandas.read_csv(path, dtype={column: str})"
-                )
-                raise source.wrong(row, self.roles[role], what)
-
-    def episodes(self, source: Source) -> Episodes:
-        """All that was read, in order."""
-        if not self.rows:
-            raise InvalidData(f"{source.name} has no rows; it must have one for each step")
-        whole = {name: np.concatenate(self.parts.pop(name)) for name in list(self.parts)}
-        self._check_types(source, whole)
-        steps, column = whole.pop("step").astype(np.int64), self.roles["step"]
-        ids = whole.pop("episode")
-        order, offsets = ordered(ids, steps)
-        if order is not None:
-            steps, ids = steps[order], ids[order]
-            whole = {name: part[order] for name, part in whole.items()}
-        check_steps(steps, offsets, order, column, source.wrong)
-        return Found(self, source, whole, order, offsets, ids[offsets[:-1]]).episodes()
-
-
-class Found:
-    """Columns in order, made into episodes."""
-
-    def __init__(
-        self, reader: Reader, source: Source, whole: dict[str, Any], order: Any, offsets: Ints, ids: Any
-    ) -> None:
-        self.reader, self.source, self.whole, self.order = reader, source, whole, order
-        self.offsets, self.ids = offsets, ids
-
-    def wrong(self, place: int, role: str, what: str) -> InvalidData:
-        """The error about a place in the ordered columns."""
-        column = self.reader.roles.get(role) or self.reader.guardrails[role]
-        row = place if self.order is None else int(self.order[place])
-        return self.source.wrong(row, column, what)
-
     def episodes(self) -> Episodes:
-        labels, whole, last = self.reader.labels, self.whole, self.offsets[1:] - 1
+        if not self.source.typed:
+            self._check_types()
+        whole, labels = self.whole, self.labels
+        steps, ids = whole.pop("step").astype(np.int64), whole.pop("episode")
+        self.order, self.offsets = ordered(ids, steps)
+        if self.order is not None:
+            steps, ids = steps[self.order], ids[self.order]
+            whole = self.whole = {role: part[self.order] for role, part in whole.items()}
+        self._check_steps(steps)
+        first, last = self.offsets[:-1], self.offsets[1:] - 1
         states, state_codes = labels["state"].sorted()
         actions, action_codes = labels["action"].sorted()
         told = state_codes[whole["state"]]
-        guarded = {name: self._guarded(name) for name in self.reader.guardrails}
-        complete, kinds = whole.get("complete"), whole.get("kind")
-        names = np.array(list(labels["kind"].codes), dtype=object) if kinds is not None else None
-        episode = np.array(list(labels["episode"].codes), dtype=object) if "episode" in labels else None
         return Episodes(
-            self.offsets, told, action_codes[whole["action"]], whole["reward"], guarded,
+            self.offsets, told, action_codes[whole["action"]], whole["reward"],
+            {name: self._measured(role) for role, name in self.guarded.items()},
             self._propensities(), self._finals(states, told),
-            np.ones(len(last), bool) if complete is None else complete[last] != 0, states, actions,
-            self.ids if episode is None else episode[self.ids],
-            None if names is None or kinds is None else names[kinds[last]],
+            whole["complete"][last] != 0 if "complete" in whole else np.ones(len(last), bool),
+            states, actions, self._said("episode", ids[first]),
+            self._said("kind", whole["kind"][last]) if "kind" in whole else None,
         )  # fmt: skip
+
+    def _said(self, role: str, codes: Any) -> Any:
+        """The labels of these codes, as they are where they are no codes."""
+        labels = self.labels.get(role)
+        return codes if labels is None else np.array(list(labels.codes), dtype=object)[codes]
+
+    def _wrong(self, place: int, role: str, what: str) -> InvalidData:
+        """The error about a place in the ordered columns."""
+        row = place if self.order is None else int(self.order[place])
+        return self.source.wrong(row, self.roles[role], what)
+
+    def _check_types(self) -> None:
+        """Refuse a file of plain text in whose labels a text stands among numbers: it is hardly meant."""
+        for role in ("state", "action"):
+            words = list(self.labels[role].codes)
+            kinds = [("a text", "a whole number")[is_number(word)] for word in words]
+            if odd := [code for code, kind in enumerate(kinds) if kind != kinds[0]]:
+                what = (
+                    f"{words[odd[0]]!r} is {kinds[odd[0]]}, and {words[0]!r} above it is {kinds[0]}; all "
+                    "must be of one type. Where all are texts, give a table that says so, such as "
+                    "pandas.read_csv(path, dtype={column: str})"
+                )
+                row = int(np.argmax(np.isin(self.whole[role], odd)))
+                raise self.source.wrong(row, self.roles[role], what)
+
+    def _check_steps(self, steps: Ints) -> None:
+        """Refuse an episode that does not begin at the first step, has a gap, or two rows for one step."""
+        begin = steps[self.offsets[:-1]]
+        base = int(begin.min())
+        if base not in (0, 1):
+            what = f"an episode begins at step {base}; steps must count from 0, or from 1"
+            raise self._wrong(int(self.offsets[np.argmin(begin)]), "step", what)
+        if len(late := np.flatnonzero(begin != base)):
+            what = f"the episode begins at step {begin[late[0]]}; step {base} is missing"
+            raise self._wrong(int(self.offsets[late[0]]), "step", what)
+        apart = np.diff(steps)
+        apart[self.offsets[1:-1] - 1] = 1
+        if len(bad := np.flatnonzero(apart != 1)):
+            before, at = steps[bad[0]], steps[bad[0] + 1]
+            what = f"step {before + 1} of the episode is missing: after {before} comes {at}"
+            if at == before:
+                what = f"step {at} of the episode has two rows"
+            raise self._wrong(int(bad[0]) + 1, "step", what)
 
     def _propensities(self) -> Floats | None:
         said = self.whole.get("propensity")
         if said is not None and len(bad := np.flatnonzero(~((said > 0) & (said <= 1 + SUM_TOLERANCE)))):
             what = f"it is {said[bad[0]]:g}; the probability of an action that was taken must be in (0, 1]"
-            raise self.wrong(int(bad[0]), "propensity", what)
+            raise self._wrong(int(bad[0]), "propensity", what)
         return None if said is None else np.minimum(said, 1.0)
 
-    def _guarded(self, name: str) -> Floats:
-        column: Floats = self.whole[_key(name)]
+    def _measured(self, role: str) -> Floats:
+        """What was seen of a guardrail: in all steps of an episode, or in none."""
+        column: Floats = self.whole[role]
         missing = np.isnan(column)
         if missing.any():
-            some = np.add.reduceat(missing, self.offsets[:-1])
-            lengths = np.diff(self.offsets)
+            some, lengths = np.add.reduceat(missing, self.offsets[:-1]), np.diff(self.offsets)
             if len(bad := np.flatnonzero((some > 0) & (some < lengths))):
                 first, end = self.offsets[bad[0]], self.offsets[bad[0] + 1]
-                place = int(first + np.argmax(missing[first:end]))
                 what = "it is missing, and other steps of the episode have it; give all of them, or none"
-                raise self.wrong(place, name, what)
+                raise self._wrong(int(first + np.argmax(missing[first:end])), role, what)
         return column
 
     def _finals(self, states: tuple[str, ...], told: Ints) -> Ints:
@@ -219,46 +204,29 @@ class Found:
         codes, last = self.whole.get("next_state"), self.offsets[1:] - 1
         if codes is None:
             return np.full(len(last), NOT_SEEN, dtype=np.int64)
-        known = {label: code for code, label in enumerate(states)}
-        words = self.reader.labels["next_state"].codes
-        place = np.array([NOT_SEEN if w == UNSEEN else known.get(w, END) for w in words] + [END])
-        onward = place[codes]
+        known = {label: code for code, label in enumerate(states)} | {UNSEEN: NOT_SEEN}
+        words = list(self.labels["next_state"].codes)
+        onward = np.array([*(known.get(word, END) for word in words), END])[codes]
         inside = np.ones(len(told) - 1, dtype=bool)
         inside[last[:-1]] = False
         if len(bad := np.flatnonzero(inside & (onward[:-1] != told[1:]))):
-            shown = "missing" if codes[bad[0]] < 0 else repr(list(words)[codes[bad[0]]])
+            shown = "missing" if codes[bad[0]] < 0 else repr(words[codes[bad[0]]])
             what = f"it is {shown}, but the next step of the episode is in {states[told[bad[0] + 1]]!r}"
-            raise self.wrong(int(bad[0]), "next_state", what)
+            raise self._wrong(int(bad[0]), "next_state", what)
         finals: Ints = onward[last]
         return finals
 
 
-def _numbers(
-    source: Source, column: str, array: Any, before: int, kind: str, *, may_miss: bool = False
-) -> Any:
-    """An Arrow array as numbers, all of them there and finite."""
-    arrow, compute = needed("pyarrow", "reading a log"), needed("pyarrow.compute", "reading a log")
-    types = arrow.types
-    if types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if not (types.is_null(array.type) or types.is_boolean(array.type) or types.is_primitive(array.type)
-            or types.is_decimal(array.type)) or types.is_temporal(array.type):  # fmt: skip
-        raise source.wrong(before, column, f"it has the type {array.type}; it must hold numbers")
-    if types.is_boolean(array.type):
-        array = compute.cast(array, arrow.int8())
-    found = compute.cast(array, arrow.float64(), safe=False).to_numpy(zero_copy_only=False)
-    wrong = np.abs(found) > LARGEST if may_miss else ~(np.abs(found) <= LARGEST)
-    if kind != NUMBER:
-        wrong |= found != np.floor(found)
-    if kind == FLAG:
-        wrong |= (found != 0.0) & (found != 1.0)
-    if len(bad := np.flatnonzero(wrong)):
-        at = int(bad[0])
-        shown = "missing" if array[at].as_py() is None else f"{found[at]:g}"
-        wanted = {WHOLE: "a whole number", FLAG: "True or False"}.get(kind, "a finite number")
-        raise source.wrong(before + at, column, f"it is {shown}; it must be {wanted}")
-    return found.astype(np.int32) if kind == WHOLE and np.all(np.abs(found) < 2**31) else found
+def ordered(ids: Any, steps: Ints) -> tuple[Any, Ints]:
+    """The order of rows by episode, in order of first appearance, and step; and where episodes begin.
 
-
-def _key(guardrail: str) -> str:
-    return f"guardrail {guardrail}"
+    The order is None where rows are in order already.
+    """
+    heads = np.concatenate([[0], np.flatnonzero(ids[1:] != ids[:-1]) + 1])
+    named, late = ids[heads], np.flatnonzero(steps[1:] <= steps[:-1]) + 1
+    apart = bool(np.all(named[1:] > named[:-1])) or len(np.unique(named)) == len(named)  # seen sooner if so
+    if apart and np.isin(late, heads, assume_unique=True).all():
+        return None, np.append(heads, len(ids))
+    _, first, place = np.unique(ids, return_index=True, return_inverse=True)
+    codes = np.argsort(np.argsort(first))[place]
+    return np.lexsort((steps, codes)), np.concatenate([[0], np.cumsum(np.bincount(codes))])

@@ -1,4 +1,4 @@
-"""How noisy one observation is, and what of a promise about it the log contradicts."""
+"""How noisy one observation is, what of a promise about it the log contradicts; what the baseline does."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ import numpy as np
 
 from saver._types import Floats
 from saver.errors import InvalidProblem
-from saver.problem.columns import Columns
-from saver.problem.promise import Bounded, SubGaussian
+from saver.problem import Bounded, SubGaussian
+from saver.problem.episode import Columns
 
 OFTEN = 30  # observations of a pair whose deviation is looked at by itself
 FAR = 4.0  # standard errors
 FEW = 10  # different values, as of coins, clicks and ratings
+MOST = 10**7  # cells that are counted step by step
+EXPECTED = 5.0  # observations of a cell that takes part in the test
+UNSTEADY = 6.0  # standard errors
 
 
 @dataclass(frozen=True)
@@ -70,10 +73,8 @@ class Scale:
             return None
         if self.different <= FEW:
             return Bounded(self.low, self.high)
-        n = max(self.observations, 2)
-        scale = max(
-            self.largest + FAR * self.largest_stderr, self.farthest / math.sqrt(2.0 * math.log(2 * n))
-        )
+        tails = self.farthest / math.sqrt(2.0 * math.log(2 * max(self.observations, 2)))
+        scale = max(self.largest + FAR * self.largest_stderr, tails)
         return SubGaussian(_up(scale), -_up(-self.low), _up(self.high)) if math.isfinite(scale) else None
 
     def against(self, promise: Any) -> tuple[str, ...]:
@@ -89,10 +90,13 @@ class Scale:
                 f"promised scale {promise.scale:g}"
             )
         if self.shared_errors > FAR:
+            remedy = "a SubGaussian scale larger by the square root of the number of steps allows it"
+            if within:
+                remedy = "with unknown transitions a Bounded promise holds all the same"
             said.append(
                 f"shares noise between steps of an episode (correlation {self.shared:.2g}, "
                 f"{self.shared_errors:.0f} standard errors): promises suppose fresh noise at each step; "
-                + _remedy(promise)
+                f"{remedy}"
             )
         return tuple(said)
 
@@ -103,12 +107,6 @@ def _up(value: float) -> float:
         return 0.0
     unit = 10.0 ** (2 - math.floor(math.log10(abs(value))))
     return float(f"{math.ceil(value * unit) / unit:.10g}")
-
-
-def _remedy(promise: Any) -> str:
-    if isinstance(promise, Bounded):
-        return "with unknown transitions a Bounded promise holds all the same"
-    return "a SubGaussian scale larger by the square root of the number of steps allows it"
 
 
 def scale_of(many: Columns, column: Floats, shape: tuple[int, int]) -> Scale:
@@ -129,8 +127,7 @@ def scale_of(many: Columns, column: Floats, shape: tuple[int, int]) -> Scale:
     n = int(counts.sum())
     deviation, stderr = _deviation(n, int(np.sum(counts > 0)), float(total.sum()), float(fourth.sum()))
     largest = deviation, stderr
-    often = np.flatnonzero(counts >= OFTEN)
-    if len(often):
+    if len(often := np.flatnonzero(counts >= OFTEN)):
         p = int(often[np.argmax(total[often] / (counts[often] - 1))])
         largest = _deviation(int(counts[p]), 1, float(total[p]), float(fourth[p]))
     shared, errors = _shared(many, apart)
@@ -157,3 +154,51 @@ def _shared(many: Columns, apart: Floats) -> tuple[float, float]:
     squares = float(onward @ onward) - float(np.sum(apart[many.offsets[1:-1]] ** 2))
     size, noise = math.sqrt(float(here @ here) * max(squares, 0.0)), math.sqrt(float(product @ product))
     return (float(product.sum()) / size, float(product.sum()) / noise) if noise > 0.0 else (0.0, 0.0)
+
+
+def frequencies(counts: Any, usual: Any = 0.0) -> Floats:
+    """How often each action was taken, [..., A]; what is usual where none was."""
+    total = counts.sum(axis=-1, keepdims=True)
+    found: Floats = np.where(total > 0, counts / np.maximum(total, 1), usual)
+    return found
+
+
+def observed(many: Columns, counts: Any, mdp: Any, by_step: bool, notes: list[str]) -> Floats:
+    """The baseline as it was logged; in a state never met, at a step too, what it does on average."""
+    S, size = len(counts), mdp.horizon * counts.size
+    policy = np.tile(counts.sum(axis=0) / counts.sum(), (mdp.states, 1))
+    policy[:S] = frequencies(counts, policy[:S])
+    if lost := int(np.sum(counts.sum(axis=1) == 0)):
+        notes.append(
+            f"the baseline was never seen in {lost} states, and is taken to do there what it does on average"
+        )
+    if size > MOST and not by_step:
+        return policy
+    cells = (many.steps * S + many.states) * counts.shape[1] + many.actions
+    seen = np.bincount(cells, minlength=size).reshape(mdp.horizon, *counts.shape)
+    if by_step:
+        policy = np.tile(policy, (mdp.horizon, 1, 1))
+        policy[:, :S] = frequencies(seen, policy[:, :S])
+    elif (errors := unsteady(seen, policy[:S])) > UNSTEADY:
+        notes.append(
+            "what the baseline does depends on the step "
+            f"({errors:.0f} standard errors): fit with by_step=True, or put the step into the state"
+        )
+    return policy
+
+
+def unsteady(seen: Any, policy: Floats) -> float:
+    """Pearson's sum over cells (seen - n b)^2 / (n b), less its mean, over its deviation.
+
+    n(t,s) visits at a step, b the frequencies of all steps together. Of k cells of a state and step k - 1
+    are free, and those of one step are fixed by b.
+    """
+    expected = seen.sum(axis=2, keepdims=True) * policy
+    used = (expected >= EXPECTED).all(axis=2, where=policy > 0) & (expected.sum(axis=2) > 0)
+    steps = used.sum(axis=0)  # in which a state takes part
+    kinds = (policy > 0).sum(axis=1) - 1
+    free = float(np.sum(np.maximum(steps - 1, 0) * kinds))
+    if free == 0.0:
+        return 0.0
+    apart = np.divide((seen - expected) ** 2, expected, out=np.zeros(seen.shape), where=expected > 0)
+    return float(np.sum(apart[used]) - free) / float(np.sqrt(2.0 * free))

@@ -1,9 +1,8 @@
 """Behaviour designs: how often to visit each (state, action)."""
 
 from saver.design.balance import Balance
-from saver.design.closed import dag, is_tree, tree
+from saver.design.closed import Design, dag, is_tree, limit, tree
 from saver.design.exact import ExactDesign, coverage, exact
-from saver.design.limits import Design, limit
 from saver.design.plan import Plan, Warm
 from saver.design.planner import Planner
 

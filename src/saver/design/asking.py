@@ -8,19 +8,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saver._jit import jit
 from saver._types import Bools, Floats
-from saver.design.balance import ROUNDED, balanced, refuse
-from saver.design.plan import Asked, steered
+from saver.design.balance import balanced, refuse
+from saver.design.plan import steered
 from saver.design.walk import Walk
 from saver.errors import Infeasible, InvalidProblem
+from saver.kernels.solve.mixing import learnable, reaches
+from saver.kernels.solve.search import Asked
 from saver.problem import checks
 from saver.problem.bellman import by_step
 from saver.problem.mdp import Mdp
 from saver.problem.moving import still
 
 ROOM = 1e-3  # above what is required, of its size, that an anchor must have to be used as it is
+
 ENOUGH = 0.5  # of the best room: where the search for an anchor ends
+
 FLAT = 1e-9  # the span of a constraint that does not depend on the behaviour, of its size
 
 
@@ -83,16 +86,6 @@ def weighed(name: str, mdp: Mdp, weights: ArrayLike, states: Bools, remedy: str,
     return np.array(w)  # a writable copy: numba compiles anew for each kind
 
 
-@jit
-def learnable(w: Any, available: Any, states: Any, most: float) -> bool:
-    """Whether `weighed` has nothing to refuse, which is found sooner."""
-    for s in range(w.shape[0]):
-        for a in range(w.shape[1]):
-            if not 0.0 <= w[s, a] <= most or (w[s, a] > 0.0 and not (available[s, a] and states[s])):
-                return False
-    return True
-
-
 def with_moves(walk: Walk, mdp: Mdp, w: Floats, onward: ArrayLike) -> Floats:
     """w, [1, S, A], and the weights of moves; their sum where episodes end before the horizon, all told."""
     if len(mdp.layers) < mdp.horizon:
@@ -136,12 +129,6 @@ def safe(
     refuse(found, required, scales, names)
     b = walk.by_row(walk.steps, found.flow, walk.even(walk.steps))
     return walk.follow(b, means, apart)
-
-
-@jit
-def reaches(top: float, required: float) -> bool:
-    """Whether the best that there is meets what is required, but for rounding."""
-    return top >= required - ROUNDED * abs(required)
 
 
 def spans(walk: Walk, means: Floats, required: Floats) -> Floats:

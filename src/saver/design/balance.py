@@ -8,14 +8,16 @@ from typing import NamedTuple
 import numpy as np
 
 from saver._types import Floats
-from saver.design.game import game
 from saver.design.walk import Walk
 from saver.errors import Infeasible
+from saver.kernels.solve.game import game
+from saver.kernels.solve.mixing import ROUNDED
 
 COLUMNS = 500  # behaviours that are mixed at most
+
 CLOSED = 1e-10  # a difference between the worst and its bound that is rounding
+
 NEEDED = 1e-9  # the weight of a guardrail that takes part in a conflict
-ROUNDED = 1e-9  # of what is required: less than this is not missing
 
 
 class Balance(NamedTuple):

@@ -6,11 +6,10 @@ import numpy as np
 
 from saver._types import Floats
 from saver.design.asking import spans
-from saver.design.mixing import at_stake
-from saver.design.plan import Asked, Warm
-from saver.design.search import HELD, SCALE, SLACK, Search
-from saver.design.unrolled import Unrolled
+from saver.design.plan import Warm
 from saver.design.walk import Walk
+from saver.kernels.solve.mixing import at_stake
+from saver.kernels.solve.search import HELD, SCALE, SLACK, Asked, Search, Unrolled
 
 
 def carry(walk: Walk, model: Unrolled, search: Search, asked: Asked, warm: Warm | None, unit: float) -> None:

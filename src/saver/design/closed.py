@@ -1,21 +1,78 @@
-"""The paper's two designs: closed form on trees, Algorithm 2 on graphs."""
+"""The paper's two designs: closed form on trees, Algorithm 2 on graphs.
+
+SEPEC, the bandit design of Wan, Kveton and Song (2022), as far as it is known.
+
+One behaviour, chosen before it is played, that minimises the variance of an importance-weighted estimate,
+sum pi^2 (variance + mean^2) / b, under the safety constraint. (Safe exploration for efficient policy
+evaluation and comparison, ICML 2022.)
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saver._jit import loop
-from saver._types import Floats, Ints
-from saver.design.limits import Design, check_variance
+from saver._types import Bools, Floats, Ints
 from saver.errors import InvalidPolicy, InvalidProblem
+from saver.kernels.believing import spread_over
+from saver.kernels.solve.onestate import under_one
 from saver.play.nodes import Nodes
 from saver.problem import checks
-from saver.problem.bellman import by_step
+from saver.problem.bellman import by_step, occupancy, visits, weights
 from saver.problem.mdp import Mdp
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """A behaviour to collect with.
+
+    Attributes:
+        policy: [S, A], or [L, S, A] where it depends on the step.
+        spread: the normaliser, M(s) or B(s) in the paper, [S] or [L, S].
+    """
+
+    policy: Floats
+    spread: Floats
+
+
+def limit(
+    mdp: Mdp,
+    target: ArrayLike,
+    variance: ArrayLike,
+    behaviour: ArrayLike,
+    *,
+    onward: ArrayLike | None = None,
+) -> float:
+    """sum c^2 variance / d: K times the mean squared error after K episodes of `behaviour`, as K grows.
+
+    Infinite if the behaviour never visits a pair that has weight and variance. `onward`, [S, A], adds
+    sum onward / d^-, d^- the visits before step L - 1: see `Planner.solve`.
+    """
+    c, noise = weights(mdp, target), check_variance(mdp, variance)
+    d = visits(mdp, behaviour)
+    if np.any((c > 0) & (noise > 0) & (d <= 0)):
+        return float("inf")
+    total = limit_of(c**2 * noise, d)
+    if onward is not None:
+        moves = checks.within("onward", checks.shaped("onward", onward, d.shape), 0.0)
+        total += limit_of(moves, occupancy(mdp, behaviour)[: mdp.horizon - 1].sum(axis=0))
+    return total
+
+
+def limit_of(cost: Floats, d: Floats) -> float:
+    """sum cost / d over the pairs with a cost."""
+    needed = cost > 0
+    if np.any(d[needed] <= 0):
+        return float("inf")
+    return float(np.sum(cost[needed] / d[needed]))
+
+
+def check_variance(mdp: Mdp, variance: ArrayLike) -> Floats:
+    """[S, A], finite and not negative."""
+    return checks.within("variance", checks.shaped("variance", variance, (mdp.states, mdp.actions)), 0.0)
 
 
 def tree(mdp: Mdp, target: ArrayLike, variance: ArrayLike) -> Design:
@@ -76,31 +133,6 @@ def own_step(mdp: Mdp, policy: Floats) -> Floats:
     return rows
 
 
-@loop
-def spread_over(
-    nodes: Any, states: Any, pi: Any, variance: Any, factor: Any, beyond: Any, spread: Any, policy: Any
-) -> None:
-    """For each of `states`, in this order, the terms pi sqrt(factor variance + discount^2 sum P beyond^2).
-
-    Their sum goes to `spread`, their shares to `policy`: the target's row where all are 0. On a tree `beyond`
-    is `spread` itself, and children come before their parents.
-    """
-    A = pi.shape[1]
-    for s in states:
-        total = 0.0
-        for a in range(A):
-            ahead = 0.0
-            for e in range(nodes.indptr[s * A + a], nodes.indptr[s * A + a + 1]):
-                ahead += nodes.data[e] * (beyond[nodes.indices[e]] * beyond[nodes.indices[e]])
-            policy[s, a] = pi[s, a] * np.sqrt(
-                variance[s, a] * factor[s, a] + nodes.discount * nodes.discount * ahead
-            )
-            total += policy[s, a]
-        spread[s] = total
-        for a in range(A):
-            policy[s, a] = policy[s, a] / total if total > 0.0 else pi[s, a]
-
-
 def is_tree(mdp: Mdp) -> bool:
     """Whether `tree` applies: no state can be entered in two ways within the horizon."""
     checks.model(mdp)
@@ -139,3 +171,26 @@ def _entered_twice(mdp: Mdp) -> tuple[Ints, Callable[[int], Ints]]:
 def _pair(mdp: Mdp, pair: int) -> str:
     state, action = divmod(int(pair), mdp.actions)
     return f"({mdp.state_label(state)}, {mdp.action_label(action)})"
+
+
+def without_side_information(target: Floats, baseline: Floats, alpha: float) -> Floats:
+    """b = max((1 - alpha) pi_0, pi / nu), nu such that it sums to 1: safe for any constraint means >= 0.
+
+    It minimises sum pi^2 / b over b >= (1 - alpha) pi_0, as if variance + mean^2 were the same everywhere.
+    """
+    least = (1.0 - alpha) * baseline
+    above = target > 0  # those at pi / nu; the others stay at the least
+    while True:
+        share = (1.0 - least[~above].sum()) / target[above].sum()
+        falling = above & (share * target < least)
+        if not falling.any():
+            return np.where(above, share * target, least)
+        above &= ~falling
+
+
+def with_side_information(
+    target: Floats, second_moment: Floats, constraint_mean: Floats, required: float, allowed: Bools
+) -> Floats:
+    """The b that minimises sum pi^2 second_moment / b with b . constraint_mean >= required."""
+    b: Floats = under_one(target**2 * second_moment, np.array(constraint_mean), allowed, required)
+    return b

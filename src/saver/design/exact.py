@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from saver._types import Floats
-from saver.design.closed import dag
-from saver.design.limits import Design, check_variance
+from saver.design.closed import Design, check_variance, dag
 from saver.design.planner import TOLERANCE, Planner
-from saver.design.single import ROUNDING
+from saver.kernels.solve.onestate import ROUNDING
 from saver.problem import checks
 from saver.problem.bellman import value
 from saver.problem.mdp import Mdp

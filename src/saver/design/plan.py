@@ -4,37 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saver._jit import jit
 from saver._types import Floats
 from saver.errors import InvalidData
-
-HUGE, DETERS = 1e5, 10.0  # penalties, over the range of all means that matter
-
-
-class Asked(NamedTuple):
-    """One program: the objective, m guardrails, and a safe behaviour's flow, visits and values."""
-
-    w: Floats  # [1, S, A], or, where moves are learned apart, [2, S, A]: see `onward`
-    means: Floats  # [m, S, A]
-    steer: Floats  # [m, S, A], the means to steer by
-    required: Floats  # [m]
-    safest: Floats  # [nodes, A], its flow: the safest there is, or one that is safe by all guardrails
-    safest_visits: Floats  # like w
-    safest_values: Floats  # [m]
-
-    def by_true_means(self) -> Asked:
-        """The same, steered by the means themselves."""
-        return self._replace(steer=self.means)
-
-    @property
-    def apart(self) -> bool:
-        """Whether visits before the last step have weights of their own."""
-        return len(self.w) > 1
+from saver.kernels.solve.search import deterred
 
 
 def steered(w: Floats, mean: Floats, visits: Floats) -> Floats:
@@ -44,24 +21,6 @@ def steered(w: Floats, mean: Floats, visits: Floats) -> Floats:
     """
     steered, cut = deterred(w, mean, visits)
     return steered if cut else mean
-
-
-@jit
-def deterred(w: Any, mean: Any, visits: Any) -> Any:
-    """`steered`, and whether anything was cut; w is [1, S, A] or [2, S, A]."""
-    low, high, cut, found = np.inf, -np.inf, False, mean.copy()
-    needed = visits > 0.0
-    for k in range(len(w)):
-        needed |= w[k] > 0.0
-    for s in range(mean.shape[0]):
-        for a in range(mean.shape[1]):
-            if needed[s, a]:
-                low, high = min(low, mean[s, a]), max(high, mean[s, a])
-    for s in range(mean.shape[0]):
-        for a in range(mean.shape[1]):
-            if low < high and not needed[s, a] and mean[s, a] < low - HUGE * (high - low):
-                found[s, a], cut = low - DETERS * (high - low), True
-    return found, cut
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,30 +13,47 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from saver._types import Floats
-from saver.design import passes, solver
 from saver.design.asking import constraints, pose, spans
 from saver.design.balance import Balance, balanced
 from saver.design.carrying import carry
-from saver.design.interior import several
-from saver.design.limits import limit_of
-from saver.design.mixing import MIX, begun, made_safe, sizes_of
-from saver.design.multipliers import LARGEST_MULTIPLIER
-from saver.design.plan import Asked, Plan, Warm
-from saver.design.search import BOUND, GOING, HELD, ITERATION, MULTIPLIER, SLACK, WORK, Program, Rules, Search
-from saver.design.single import ROUNDING, one_state
-from saver.design.unrolled import Unrolled
+from saver.design.closed import limit_of
+from saver.design.plan import Plan, Warm
 from saver.design.walk import Walk
 from saver.errors import InvalidProblem
+from saver.kernels.solve.columns import width
+from saver.kernels.solve.descent import LARGEST_MULTIPLIER, descend
+from saver.kernels.solve.interior import several
+from saver.kernels.solve.mixing import MIX, begun, made_safe, sizes_of
+from saver.kernels.solve.onestate import ROUNDING, one_state
+from saver.kernels.solve.passes import prices as price
+from saver.kernels.solve.search import (
+    BOUND,
+    ENDLESS,
+    GOING,
+    HELD,
+    ITERATION,
+    LEAST,
+    MULTIPLIER,
+    PAUSE,
+    SHORT_PAUSE,
+    SLACK,
+    STALL,
+    STALL_IN_PHASES,
+    WORK,
+    Asked,
+    Program,
+    Rules,
+    Unrolled,
+    begin_search,
+)
 from saver.problem import checks
 from saver.problem.mdp import Mdp
 from saver.problem.moving import still
 
 TOLERANCE = 1e-6  # of a design asked for by name; replanning needs less
-ENDLESS = 10**9  # iterations: until nothing improves
-LEAST = 10  # iterations of a replan
-STALL, STALL_IN_PHASES = 20_000, 200  # iterations without progress after which no more is expected
-PAUSE, SHORT_PAUSE = 10**7, 10**6  # flow updates between two chances to interrupt, or to see the clock
+
 LONGEST_PAUSE = 100  # iterations, where there is a clock
+
 RARE = 1e-6  # the probability of an action that can as well be left out
 
 
@@ -220,7 +237,7 @@ class Planner:
     def bound(self, b: Floats, asked: Asked, multipliers: Floats) -> float:
         """f^2 / D, the dual bound with the prices of b."""
         N, g = self.walk.follow(b, asked.means, asked.apart)[1], np.zeros(asked.w.size)
-        passes.prices(asked.w.ravel(), N.ravel(), g)
+        price(asked.w.ravel(), N.ravel(), g)
         if len(multipliers) == 1:
             top = self.walk.best(g, asked.means[0], multipliers[0])
         else:
@@ -256,12 +273,13 @@ class Planner:
         c, visits = asked.steer.reshape(len(asked.steer), -1), asked.safest_visits.ravel()
         aim = asked.required - ROUNDING * sizes_of(asked, asked.safest_visits)
         program = Program(asked.w.ravel() / unit, c, asked.required, aim, visits, asked.safest_values)
-        search = Search.of(model, b, program)
+        columns = width(len(c)) if len(c) > 1 else 0
+        search = begin_search(b, len(model.state), program.c, len(program.w), columns)
         carry(self.walk, model, search, asked, self.warm, unit)
         pause = max(1, int(PAUSE / model.work))
         if deadline < math.inf:
             pause = min(max(1, int(SHORT_PAUSE / model.work)), LONGEST_PAUSE)
-        while solver.descend(model, search, program, rules.pausing(pause)) == GOING:
+        while descend(model, search, program, rules.pausing(pause)) == GOING:
             if time.monotonic() > deadline:
                 break
         n, guards = search.numbers, search.guards

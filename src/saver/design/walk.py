@@ -7,9 +7,11 @@ from copy import copy
 import numpy as np
 
 from saver._types import Floats
-from saver.design import mixing, passes
-from saver.design.unrolled import Unrolled
 from saver.errors import InvalidData
+from saver.kernels.solve.descent import forward
+from saver.kernels.solve.mixing import by_row, safest, visited
+from saver.kernels.solve.passes import best, discounted
+from saver.kernels.solve.search import Unrolled
 from saver.play.nodes import Nodes
 from saver.problem.mdp import Mdp
 from saver.problem.moving import still
@@ -55,7 +57,7 @@ class Walk:
 
     def by_row(self, model: Unrolled, flow: Floats, otherwise: Floats) -> Floats:
         """A flow by nodes as a behaviour by rows: `otherwise` where nothing flows."""
-        found: Floats = mixing.by_row(model.row, flow, otherwise)
+        found: Floats = by_row(model.row, flow, otherwise)
         return found
 
     def follow(self, b: Floats, means: Floats, apart: bool = False) -> tuple[Floats, Floats, Floats]:
@@ -63,24 +65,24 @@ class Walk:
 
         The visits are [1, S, A], or, `apart`, [2, S, A]: of all steps, and of those before the last.
         """
-        found: tuple[Floats, Floats, Floats] = mixing.visited(
+        found: tuple[Floats, Floats, Floats] = visited(
             self.nodes, still(self.by_node(b)), still(means), apart
         )
         return found
 
     def best(self, g: Floats, mean: Floats, multiplier: float) -> float:
         """The largest g . N + multiplier V_c of any behaviour."""
-        return float(passes.best(self.steps, g.ravel(), mean.ravel(), multiplier, NOWHERE))
+        return float(best(self.steps, g.ravel(), mean.ravel(), multiplier, NOWHERE))
 
     def safest(self, mean: Floats) -> tuple[Floats, float]:
         """The behaviour by nodes that earns most, and what it earns."""
-        found: tuple[Floats, float] = mixing.safest(self.steps, still(mean))
+        found: tuple[Floats, float] = safest(self.steps, still(mean))
         return found
 
     def fading(self, model: Unrolled, b: Floats) -> Floats:
         """Discounted visits over visits of b, [S, A]: what a visit counts in the constraint value."""
         mass, weight = np.zeros(len(model.state)), np.zeros(len(model.row_state))
         y, N, D = np.empty(b.size), np.zeros(self._even.size), np.zeros(self._even.size)
-        passes.forward(model, b.ravel(), b.ravel(), 0.0, y, mass, weight, N)
-        passes.discounted(model, y, mass, D)
+        forward(model, b.ravel(), b.ravel(), 0.0, y, mass, weight, N)
+        discounted(model, y, mass, D)
         return np.divide(D, N, out=np.ones(N.size), where=N > 0).reshape(self._even.shape)

@@ -14,33 +14,36 @@ import numpy as np
 from scipy import sparse
 
 from saver._interrupt import postponed
-from saver._types import Floats, Ints
+from saver._types import Ints
 from saver.collect import Collector, Setup
 from saver.collect.decide import new_plan
 from saver.collect.knowledge import Statistics
 from saver.collect.planned import following, unplanned
-from saver.collect.planning import next_plan
 from saver.collect.state import State
-from saver.engine.kernel import advancing as kernel
-from saver.engine.kernel.earning import flush, pace
-from saver.engine.kernel.following import rate_all
-from saver.engine.kernel.forms import ESTIMATED, OUTSIDE, RANDOM
-from saver.engine.kernel.guards import pace_of, required_of
-from saver.engine.kernel.keeping import CONSTRAINT, COUNT, MEAN, SQUARES, Out, Tracker, new_run
-from saver.engine.kernel.layout import lay_rules, lay_scene, lay_sheets, rows_of
-from saver.engine.kernel.rails import MEAN as GUARDED_MEAN
-from saver.engine.kernel.rails import Guards, Shown, is_guarded, lay_guards
-from saver.engine.kernel.streams import stream
-from saver.engine.reference import interval_of, room, run_once
-from saver.engine.runs import ANSWERS, COMMON, GUARDED
+from saver.engine.layout import lay_rules, lay_scene, lay_sheets, quick_loops, rows_of
+from saver.engine.layrails import lay_free, lay_rails, lay_study
+from saver.engine.reference import interval_of, run_once
 from saver.errors import SaverError
+from saver.estimate.asymptotic import in_the_limit
 from saver.estimate.certainty import certainty_estimated
-from saver.estimate.interval import Estimate
+from saver.estimate.interval import LEVEL, Estimate
 from saver.estimate.recursion import Moves
+from saver.kernels import advancing as kernel
+from saver.kernels.believing import next_plan
+from saver.kernels.designing import Study, plan_learned
+from saver.kernels.entering import flush
+from saver.kernels.forms import ESTIMATED, OUTSIDE
+from saver.kernels.keeping import COUNT, MEAN, SQUARES, Followed, Out, Tracker, new_run, nothing_believed
+from saver.kernels.ledgers import asked_of_design
+from saver.kernels.rails import MEAN as RAIL_MEAN
+from saver.kernels.streams import stream
+from saver.kernels.tracking import rate_all
+from saver.play.foresight import Foresight
+from saver.play.policy import Policy
 from saver.problem.bellman import by_step
+from saver.problem.checks import child_seed
 from saver.problem.moments import Moments
-from saver.problem.moving import met
-from saver.problem.seeds import child_seed
+from saver.problem.moving import met, still
 from saver.problem.world import Scenario
 from saver.simulator import Truth, knowledge_of
 
@@ -61,56 +64,44 @@ class Setting:
         history: int = 0,
     ) -> None:
         self.scenario, self.collector, self.episodes, self.truth = scenario, collector, episodes, truth
-        self.history, self.fair, self.seed = history, fair, child_seed(seed)
-        self.setup = Setup(scenario.problem, collector, episodes, knowledge_of(scenario, collector))
+        self.history, self.seed, problem = history, child_seed(seed), scenario.problem
+        self.setup = setup = Setup(problem, collector, episodes, knowledge_of(scenario, collector))
         self.lock = threading.Lock()  # users' designs and remembered plays are for one thread at a time
-        self.guards: Guards | None = None
-        self.scene: Any
-        self.rules: Any
-        self.sheets: Any
-        self.rows: Floats
-        self.acts, self.batch = True, 0  # runs at a time; 0: one, with pauses
-        self.lay()
-
-    def lay(self) -> None:
-        """Everything as arrays."""
-        scenario, collector, episodes, setup = self.scenario, self.collector, self.episodes, self.setup
-        problem, truth, history, stage = scenario.problem, self.truth, self.history, self.setup.stage
-        self.guarded = is_guarded(problem, history) or setup.bets  # that loop knows how
+        self.known, stage = problem.mdp.known, setup.stage
         explore, design = setup.exploration().table(), problem.mdp.uniform
-        if setup.designer.fixed:
+        if setup.designer.fixed and self.known:
             design = following(setup, new_plan(setup, State.begin(setup)), 0).policy.table()
         elif collector.design == "closed-form" and not setup.designer.is_tree:
             design = by_step(problem.mdp, design)
-        self.scene, laws = lay_scene(scenario, setup)
-        if self.guarded:
-            self.guards = lay_guards(setup, scenario, truth, history)
-        self.rules = rules = lay_rules(
-            setup, scenario, truth, self.scene, laws, (explore, design), self.fair, self.guarded
-        )
+        self.scene = lay_scene(scenario, setup)
+        self.rails = lay_rails(setup, scenario, truth, history)
+        self.rules = rules = lay_rules(setup, scenario, truth, self.scene, (explore, design), fair)
         draws_explore = rules.explorations > 0 and not rules.explore_tracked
         self.policies = (
             explore if draws_explore else problem.baseline,
-            problem.baseline if rules.tracked else design,
+            problem.baseline if rules.tracked or not self.known else design,
             problem.baseline,
         )
-        self.sheets = lay_sheets(setup, truth, self.policies)
-        self.acts = bool(self.sheets.flags[:, RANDOM].any()) or (rules.plan == OUTSIDE and not rules.tracked)
+        self.sheets = lay_sheets(setup, self.policies)
+        self.acts = bool(self.sheets.kinds.random.any()) or (rules.plan == OUTSIDE and not rules.tracked)
         steps = episodes * problem.mdp.horizon
         alone = rules.plan != OUTSIDE and rules.estimate != ESTIMATED  # the loop needs no help
-        self.batch = min(MANY, STEPS // steps) if alone else 0
+        self.batch = min(MANY, STEPS // steps) if alone else 0  # runs at a time; 0: one, with pauses
         self.explore = rows_of(stage, explore)[: rules.first_row]
         self.rows = np.concatenate([self.explore, rows_of(stage, design)])
+        self.study = None if self.known else lay_study(setup)
 
     @property
-    def loops(self) -> tuple[Any, Any]:
-        """Which loop is compiled where no guardrail asks for its own: for one step alone, or for paths."""
-        alone = not self.guarded and self.rules.one_step
-        return True if alone else None, None if alone or self.guarded else True
+    def loops(self) -> tuple[Any, ...]:
+        """Which parts are compiled: for several guardrails, and one of the three loops."""
+        several = len(self.scenario.problem.rails) > 1
+        one_way, one_step = quick_loops(self.setup, self.scene, self.history)
+        general = not (one_way or one_step)
+        return several or None, general or None, one_way or None, one_step or None
 
-    def worker(self, stop: Ints) -> Worker:
-        """Room for one campaign at a time."""
-        return Worker(self, stop)
+    def room(self, checkpoints: Ints, runs: int) -> Out:
+        """For what is kept of so many runs."""
+        return Out.room(checkpoints, runs, len(self.truth.values), len(self.truth.required))
 
     def streams(self, rows: range) -> tuple[Any, Any]:
         """The streams of these runs, [runs, 4]: for acting, if anything is drawn there, and the world's."""
@@ -123,19 +114,16 @@ class Worker:
 
     def __init__(self, setting: Setting, stop: Ints) -> None:
         self.setting, self.stop = setting, stop
-        self.run = self.room()
-        self.guards = None if setting.guards is None else setting.guards.copy()
+        self.run = new_run(setting.scene, setting.rules, setting.rows, stop)
+        self.rails, self.loops = setting.rails.copy(), setting.loops
         self.most = max(1, STEPS // len(setting.scene.factor))
         self.sheets, self.warm = setting.sheets, cast(Any, None)
+        self.free = None if setting.known else lay_free(setting.setup, setting.truth, setting.policies)
         states, actions = setting.scene.uniform.shape
         self.empty = sparse.csr_array((states * actions, states))
 
-    def room(self) -> Any:
-        """For what a campaign keeps."""
-        return new_run(self.setting.scene, self.setting.rules, self.setting.rows, self.stop)
-
-    def play(self, rows: range, out: Out, shown: Shown) -> None:
-        """These runs from the beginning; `out` and `shown` have one row for each."""
+    def play(self, rows: range, out: Out) -> None:
+        """These runs from the beginning; `out` has one row for each."""
         s = self.setting
         self.sheets, self.warm = s.sheets, None
         acting, world = s.streams(rows)
@@ -143,7 +131,7 @@ class Worker:
         self.run.now.row, self.run.now.done = 0, kernel.NOTHING
         status = kernel.PAUSED
         while status != kernel.FINISHED and not self.stop[0]:
-            status = self.advance(out, acting, world, shown)
+            status = self.advance(out, acting, world)
             if status == kernel.PLAN:
                 self._plan()
             elif status == kernel.CHECK:
@@ -151,107 +139,111 @@ class Worker:
             elif status == kernel.REFUSED:
                 self._explain(rows[int(self.run.now.row)], out.checkpoints)
 
-    def advance(self, out: Out, acting: Any, world: Any, shown: Shown) -> int:
+    def advance(self, out: Out, acting: Any, world: Any) -> int:
         """The compiled loop, until it is done or needs something; why it returned."""
         s = self.setting
-        status: int = kernel.advance(
-            s.scene,
-            s.rules,
-            self.sheets,
-            self.run,
-            out,
-            acting,
-            world,
-            self.most,
-            self.guards,
-            shown,
-            *s.loops,
-        )
+        arrays: Any = (s.scene, s.rules, self.sheets, self.run, self.rails, self.free, *self.loops)
+        arrays += (out, acting, world, self.most)
+        status: int = kernel.advance(*arrays)
         return status
 
     def load(self, checkpoints: Ints) -> None:
         """Play no episode, so that all is compiled."""
-        out, shown = nothing(self.setting, checkpoints, 1)
+        out = self.setting.room(checkpoints, 1)
         most, self.most, self.run.now.done = self.most, 0, 0
-        self.advance(out, *self.setting.streams(range(1)), shown)
+        self.advance(out, *self.setting.streams(range(1)))
         self.most = most
 
     def _moments(self) -> tuple[Moments, list[Moments]]:
         """Of rewards, and of each guardrail as it is told."""
         shape, seen = self.setting.scene.uniform.shape, self.run.seen
         counts = seen[:, COUNT].astype(np.int64).reshape(shape)
-        mean, squares, constraint = (seen[:, at].reshape(shape) for at in (MEAN, SQUARES, CONSTRAINT))
-        told = [constraint]
-        if self.guards is not None:
-            rails = self.setting.scenario.problem.rails
-            told = [
-                rail.sign * mean
-                for rail, mean in zip(rails, self.guards.shaped[:, GUARDED_MEAN], strict=True)
-            ]
+        mean, squares = (seen[:, at].reshape(shape) for at in (MEAN, SQUARES))
+        rails = self.setting.scenario.problem.rails
+        told = [rail.sign * mean for rail, mean in zip(rails, self.rails.shaped[:, RAIL_MEAN], strict=True)]
         return Moments(counts, mean, squares), [Moments(counts, one, np.zeros(shape)) for one in told]
 
-    def _asked(self, number: int) -> tuple[Floats, Floats]:
-        """What is required of a design, and the pace, by each guardrail."""
-        s, run, left = self.setting, self.run, self.setting.episodes - number + 1
-        if self.guards is None:
-            first, line = s.rules.required, (s.rules.required, s.rules.surplus, s.rules.last[1])
-            wanted = pace(line, s.rules.rule, run.now, run.expected, run.realised, run.box.half, left)
-            return np.array([first]), np.array([wanted if s.rules.paced else first])
-        places = range(len(self.guards.state))
-        required = [required_of(self.guards, i) for i in places]
-        return np.array(required), np.array([pace_of(s.rules, self.guards, run.now, i, left) for i in places])
-
     def _plan(self) -> None:
-        """A design that only Python can make: the exact one, or a user's."""
-        s, run = self.setting, self.run
-        number = int(run.now.done) + 1
-        problem, known, (rewards, constraints) = s.scenario.problem, s.setup.knowledge, self._moments()
-        statistics = Statistics.of(problem, known, number, rewards, constraints)
-        required, paced = self._asked(number)
-        with s.lock if callable(s.collector.design) else nullcontext():
-            policy, self.warm, *_ = s.setup.designer.design(
-                statistics, s.setup.variance(rewards), required, paced, self.warm
-            )
-        run.now.next_plan = next_plan(number, s.rules.replan)
-        if not s.rules.tracked:
-            flush(self.sheets.weights, run.visited, run.now)
-            explore, _, baseline = s.policies
-            with s.lock:
-                self.sheets = lay_sheets(s.setup, s.truth, (explore, policy, baseline))
+        """A design that only Python can make: the exact one, one where transitions are learned, a user's."""
+        s, run, setup = self.setting, self.run, self.setting.setup
+        if s.study is not None and self._plan_compiled(s.study):
             return
-        nodes, begin, by_node = s.scene.nodes, s.rules.first_row, policy.ndim == 3
-        tracker = Tracker.of(np.concatenate([s.explore, rows_of(s.setup.stage, policy)]))
-        if by_node:
-            tracker.T[begin:] = run.node_visits
-        else:
-            np.add.at(tracker.T, begin + nodes.state, run.node_visits)
+        number, designer, (rewards, constraints) = int(run.now.done) + 1, setup.designer, self._moments()
+        moves = None if s.known else self._moves()
+        statistics = Statistics.of(s.scenario.problem, setup.knowledge, number, rewards, constraints, moves)
+        required, paced = np.zeros((2, len(self.rails.state)))
+        asked_of_design(self.rails, run.now, s.episodes - number + 1, designer.paced, required, paced)
+        with s.lock if callable(s.collector.design) else nullcontext():
+            made = designer.design(statistics, setup.variance(rewards), required, paced, self.warm)
+        self.warm = made.warm if s.known else made.policy
+        again = next_plan(number, s.rules.replan)
+        run.now.next_plan = kernel.NEVER if designer.fixed else again
+        if s.rules.tracked:
+            policy = setup.stage.grid.policy(made.policy)
+            needed = unplanned(setup, policy, number) if made.needed is None else made.needed
+            self._follow(policy, needed, made.foresight)
+            return
+        explore, _, baseline = s.policies
+        if s.known:
+            flush(self.sheets.weights, run.visited, run.now)
+        with s.lock:
+            self.sheets = lay_sheets(setup, (explore, made.policy, baseline))
+            if self.free is not None:
+                self.free = lay_free(setup, s.truth, (explore, made.policy, baseline), self.free)
+
+    def _plan_compiled(self, study: Study) -> bool:
+        """`_plan` in one call; False where it is not of the usual kind."""
+        s, run, hint = self.setting, self.run, study.policies[0] if self.warm is None else self.warm
+        hint = still(hint if hint.ndim == 3 else hint[None])
+        policy, needed, believed = plan_learned(study, s.scene, run, self.free, self.rails, hint)
+        if not len(policy):
+            return False
+        self.warm = policy
+        run.now.next_plan = next_plan(int(run.now.done) + 1, s.rules.replan)
+        self._follow(s.setup.stage.grid.policy(policy), needed, Foresight(*believed))
+        return True
+
+    def _follow(self, policy: Policy, needed: Ints, belief: Foresight | None) -> None:
+        """Track a new plan."""
+        s, run, by_node, begin = self.setting, self.run, policy.by_step, self.setting.rules.first_row
+        grid, tracker = s.setup.stage.grid, Tracker.of(np.concatenate([s.explore, policy.rows]))
+        tracker.T[begin:] = run.node_visits if by_node else grid.by_state(run.node_visits)
         tracker.T[begin:] += s.setup.offsets[by_node]
         run.now.by_node, run.now.planned = by_node, 1
-        states = nodes.state if by_node else s.scene.every
-        run.needed[:] = unplanned(s.setup, s.setup.stage.grid.policy(policy), number).ravel()
+        run.needed[:] = needed.ravel()
+        states = s.scene.nodes.state if by_node else s.scene.every
         rate_all(tracker, begin, states, run.now.enough, run.needed, run.seen)
         self.run = run.following(tracker)
+        if self.free is not None:
+            believed = nothing_believed() if belief is None else belief
+            self.free = self.free._replace(belief=Followed.of(believed, len(run.path)))
 
     def _look(self, out: Out) -> None:
-        """What is kept of the estimates at a checkpoint."""
-        now = self.run.now
-        for i, found in enumerate(self._estimates(np.zeros(0))):
+        """What is kept of the estimates at a checkpoint; intervals at all times are right in the limit."""
+        now, s, promised = self.run.now, self.setting, self.setting.scenario.problem.reward is not None
+        for i, found in enumerate(self._estimates()):
             for name, number in interval_of(found).items():
-                getattr(out, name)[now.row, i, now.point - 1] = number
-            if self.setting.scenario.problem.reward is None:  # as the kernel does
-                out.anytime_low[now.row, i, now.point - 1] = found.fewest
+                out.answers[name][now.row, i, now.point - 1] = number
+            kept = out.answers[now.row, i, now.point - 1]
+            if self.free is not None:
+                told = int(self.free.starts.sum())
+                ever = in_the_limit(found, told, s.episodes, LEVEL, promised)
+                kept.anytime_low, kept.anytime_high = ever.interval
+            elif not promised:  # as the kernel does
+                kept.anytime_low = found.fewest
 
-    def _moves(self, starts: Floats) -> Moves:
+    def _moves(self) -> Moves:
         """What was seen of moves."""
         run, scene = self.run, self.setting.scene
         counts = copy(self.empty)  # without scipy's checks: moves are counted for every plan
-        counts.indptr, counts.indices, counts.data, paid = met(scene.indptr, scene.to, run.moves, run.paid)
-        return Moves(counts, run.ends.copy(), paid, run.ends_paid.copy(), starts)
+        counts.indptr, counts.indices, counts.data, paid = met(scene.indptr, scene.to, *run.moves)
+        starts = np.zeros(0) if self.free is None else self.free.starts.copy()
+        return Moves(counts, run.ends[0].copy(), paid, run.ends[1].copy(), starts)
 
-    def _estimates(self, starts: Floats) -> Iterator[Estimate]:
+    def _estimates(self) -> Iterator[Estimate]:
         """Of each target, by estimated transitions."""
         problem = self.setting.scenario.problem
-        moves, rewards = self._moves(starts), self._moments()[0]
+        moves, rewards = self._moves(), self._moments()[0]
         against = None if problem.against is None else problem.policy(problem.against)
         for target in problem.targets.values():
             yield certainty_estimated(
@@ -261,17 +253,16 @@ class Worker:
     def _explain(self, r: int, checkpoints: Ints) -> None:
         """Let the reference say what was refused."""
         s = self.setting
-        own = child_seed(s.seed, r)
-        run_once(s.scenario, s.collector, s.episodes, checkpoints, own, s.truth, history=s.history)
+        own, kept = child_seed(s.seed, r), s.room(checkpoints, 1).of(0)
+        run_once(s.scenario, s.collector, s.episodes, kept, own, s.truth, history=s.history)
         raise SaverError(f"run {r} was refused by the compiled engine only; use engine='reference'")
 
 
 def run_compiled(
     setting: Setting, checkpoints: Ints, runs: int, threads: int, tick: Callable[[int], None]
-) -> tuple[dict[str, Floats], Floats]:
-    """All runs; `tick` is told how many were done. Worst budgets are [runs, guardrails]."""
-    kept = room(setting.truth, checkpoints, runs)
-    shown = room_for_guards(setting, kept, runs, len(checkpoints))
+) -> Out:
+    """All runs; `tick` is told how many were done."""
+    kept = setting.room(checkpoints, runs)
     stop, finished = np.zeros(1, dtype=np.int64), queue.SimpleQueue[int]()
     size = max(1, min(setting.batch, -(-runs // threads)))
     turns = iter([range(first, min(first + size, runs)) for first in range(0, runs, size)])
@@ -281,19 +272,17 @@ def run_compiled(
 
     def work() -> None:
         try:
-            worker = setting.worker(stop)
+            worker = Worker(setting, stop)
             for rows in turns:
                 if stop[0]:
                     break
-                block = slice(rows.start, rows.stop)
-                out = Out(checkpoints, *(kept[name][block] for name in (*ANSWERS, *COMMON)))
-                worker.play(rows, out, Shown(*(numbers[block] for numbers in shown)))
+                worker.play(rows, kept.of(slice(rows.start, rows.stop)))
                 finished.put(len(rows))
         except BaseException:
             halt()
             raise
 
-    setting.worker(stop).load(checkpoints)  # what has to be compiled is, before any thread plays
+    Worker(setting, stop).load(checkpoints)  # what has to be compiled is, before any thread plays
     with postponed(halt), ThreadPoolExecutor(min(threads, runs)) as pool:
         futures = [pool.submit(work) for _ in range(min(threads, runs))]
         try:
@@ -307,18 +296,4 @@ def run_compiled(
             raise
     for future in futures:
         future.result()
-    return kept, shown.worst
-
-
-def nothing(setting: Setting, checkpoints: Ints, runs: int) -> tuple[Out, Shown]:
-    """Room for what is kept of so many runs."""
-    kept = room(setting.truth, checkpoints, runs)
-    out = Out(checkpoints, *(kept[name] for name in (*ANSWERS, *COMMON)))
-    return out, room_for_guards(setting, kept, runs, len(checkpoints))
-
-
-def room_for_guards(setting: Setting, kept: dict[str, Floats], runs: int, points: int) -> Shown:
-    """The budgets of each guardrail, in `kept` where there are several."""
-    m = len(setting.truth.required)
-    budgets, ledgers = (kept.get(name, np.zeros((runs, m, points))) for name in GUARDED)
-    return Shown(budgets, ledgers, np.full((runs, m), np.nan))
+    return kept

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saver._types import Floats, Ints
+from saver._types import Ints
 from saver.collect import Campaign, Collector, Trial
-from saver.engine.runs import ANSWERS, COMMON, GUARDED
 from saver.estimate import Estimate
+from saver.kernels.keeping import Out
 from saver.play import stage_of
+from saver.problem.checks import child_seed
 from saver.problem.episode import Episode
-from saver.problem.seeds import child_seed
 from saver.problem.world import Scenario
 from saver.simulator import Feedback, Player, Truth, knowledge_of, rounds
 
@@ -42,31 +42,15 @@ def run_reference(
     returns: Returns = AT_ONCE,
     fair: bool = False,
     history: int = 0,
-) -> tuple[dict[str, Floats], Floats]:
-    """All runs, one after the other; `tick` is told after each. Worst budgets are [runs, guardrails]."""
-    kept, worst = room(truth, checkpoints, runs), np.full((runs, len(truth.required)), np.nan)
+) -> Out:
+    """All runs, one after the other; `tick` is told after each."""
+    kept = Out.room(checkpoints, runs, len(truth.values), len(truth.required))
     for r in range(runs):
-        own = child_seed(seed, r)
-        found, worst[r] = run_once(
-            scenario, collector, episodes, checkpoints, own, truth, returns, fair, history
+        run_once(
+            scenario, collector, episodes, kept.of(r), child_seed(seed, r), truth, returns, fair, history
         )
-        for name, numbers in found.items():
-            kept[name][r] = numbers
         tick(1)
-    return kept, worst
-
-
-def room(truth: Truth, checkpoints: Ints, runs: int) -> dict[str, Floats]:
-    """For what is recorded: [runs, targets, C] for each answer, [runs, C] for the rest.
-
-    Also [runs, guardrails, C] for budgets, where there are several.
-    """
-    shape, several = (runs, len(truth.values), len(checkpoints)), len(truth.required)
-    found = {name: np.full(shape, np.nan) for name in ANSWERS}
-    found |= {name: np.full((runs, len(checkpoints)), np.nan) for name in COMMON}
-    if several > 1:
-        found |= {name: np.full((runs, several, len(checkpoints)), np.nan) for name in GUARDED}
-    return found
+    return kept
 
 
 def answers(campaign: Campaign, truth: Truth, target: str, fair: bool) -> dict[str, float]:
@@ -109,14 +93,14 @@ def run_once(
     scenario: Scenario,
     collector: Collector,
     episodes: int,
-    checkpoints: Ints,
+    kept: Out,
     seed: np.random.SeedSequence,
     truth: Truth,
     returns: Returns = AT_ONCE,
     fair: bool = False,
     history: int = 0,
-) -> tuple[dict[str, Floats], list[float]]:
-    """One campaign: what is recorded at the checkpoints, and the worst true budget of each guardrail."""
+) -> None:
+    """One campaign: what is recorded at the checkpoints goes to `kept`, of this run alone."""
     known = knowledge_of(scenario, collector)
     player = Player(scenario.world, child_seed(seed, 1), tells_end=not scenario.problem.mdp.known)
     campaign = Campaign(
@@ -129,19 +113,16 @@ def run_once(
         losses=returns.losses,
         order=returns.order,
     )
-    kept = {name: numbers[0] for name, numbers in room(truth, checkpoints, 1).items()}
-    at, worst = 0, [math.inf]
+    at = 0
     for done in rounds(campaign, player, truth, returns.feedback, child_seed(seed, 2)):
-        account, worst = done.account, done.account.worsts
-        if account.episodes == checkpoints[at]:
-            kept["budget"][at] = account.budget
-            kept["ledger"][at] = campaign.believed
-            if len(worst) > 1:
-                kept["budgets"][:, at] = account.budgets
-                kept["ledgers"][:, at] = list(campaign.believed_of.values())
-            kept["baseline_share"][at] = account.baseline / account.episodes
+        account = done.account
+        kept.worst[:] = account.worsts
+        if account.episodes == kept.checkpoints[at]:
+            share = account.baseline / account.episodes
+            kept.common[at] = account.budget, campaign.believed, share
+            kept.rails["budgets"][:, at] = account.budgets
+            kept.rails["ledgers"][:, at] = list(campaign.believed_of.values())
             for i, target in enumerate(truth.values):
                 for name, number in answers(campaign, truth, target, fair).items():
-                    kept[name][i, at] = number
+                    kept.answers[name][i, at] = number
             at += 1
-    return kept, worst

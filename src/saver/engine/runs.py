@@ -19,22 +19,12 @@ from saver._types import Floats, Ints
 from saver.collect.reports import frame
 from saver.errors import InvalidData, no_such
 from saver.estimate.interval import student
+from saver.kernels.keeping import ANSWER, COMMON as COMMON_KIND, OF_RAIL
 from saver.problem import checks
 
-ANSWERS = (
-    "estimates",
-    "stderr",
-    "freedom",
-    "below",
-    "above",
-    "conditional_mse",
-    "anytime_low",
-    "anytime_high",
-    "fair",
-    "fair_stderr",
-)  # of each target
-COMMON = ("budget", "ledger", "baseline_share")
-GUARDED = ("budgets", "ledgers")  # of each guardrail
+ANSWERS = ANSWER.names or ()  # of each target
+COMMON = COMMON_KIND.names or ()
+GUARDED = OF_RAIL.names or ()  # of each guardrail
 VIOLATED = 1e-9  # of baseline_value below 0
 COLUMNS = ("checkpoints", *ANSWERS, *COMMON, "worst_budget", "true_value", "baseline_value")
 NAMES, RAILS = "names", "guardrails"

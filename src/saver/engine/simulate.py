@@ -16,16 +16,16 @@ from saver._jit import plainly
 from saver._types import Ints
 from saver.collect import Collector
 from saver.collect.collectors import find_collector
-from saver.engine.blind import BlindSetting
 from saver.engine.compiled import Setting, run_compiled
-from saver.engine.kernel.layout import only_reference
+from saver.engine.layout import only_reference
 from saver.engine.reference import AT_ONCE, Returns, run_reference
 from saver.engine.runs import ANSWERS, COMMON, GUARDED, Runs
 from saver.errors import InvalidProblem
 from saver.estimate.asymptotic import start, stretched
 from saver.estimate.interval import LEVEL
+from saver.kernels.keeping import Out
 from saver.problem import checks
-from saver.problem.small import is_small
+from saver.problem.statement import is_small
 from saver.problem.world import Scenario
 from saver.safety import LOSSES, ORDERS
 from saver.simulator import Feedback, Truth
@@ -86,31 +86,29 @@ def simulate(
     tick = _told(runs, progress)
     limits = False  # whether intervals at all times are still to be made
     if engine == "reference" or _outside(scenario, chosen, returns, history):
-        kept, worst = run_reference(
-            scenario, chosen, count, points, seed, runs, truth, tick, returns, fair, history
-        )
+        kept = run_reference(scenario, chosen, count, points, seed, runs, truth, tick, returns, fair, history)
     else:
-        kind = Setting if scenario.problem.mdp.known else BlindSetting
         with plainly(small):
-            setting = kind(scenario, chosen, count, seed, truth, fair, history)
-        kept, worst = run_compiled(setting, points, runs, threads or cores(), tick)
+            setting = Setting(scenario, chosen, count, seed, truth, fair, history)
+        kept = run_compiled(setting, points, runs, threads or cores(), tick)
         limits = scenario.problem.reward is None and scenario.problem.mdp.known
-    shared: dict[str, Any] = {name: kept[name] for name in COMMON} | _guarded(scenario, truth, kept, worst)
+    alone = np.ascontiguousarray
+    shared: dict[str, Any] = {name: alone(kept.common[name]) for name in COMMON}
+    shared |= _guarded(scenario, truth, kept)
     by_name = {}
     for i, (name, value) in enumerate(truth.values.items()):
-        mine: dict[str, Any] = {column: np.ascontiguousarray(kept[column][:, i]) for column in ANSWERS}
+        mine: dict[str, Any] = {column: alone(kept.answers[column][:, i]) for column in ANSWERS}
         one = Runs(checkpoints=points, true_value=value, **shared, **mine)
         by_name[name] = _in_the_limit(one, chosen, history) if limits else one
     return replace(next(iter(by_name.values())), by_name=by_name if len(by_name) > 1 else {})
 
 
-def _guarded(scenario: Scenario, truth: Truth, kept: dict[str, Any], worst: Any) -> dict[str, Any]:
+def _guarded(scenario: Scenario, truth: Truth, kept: Out) -> dict[str, Any]:
     """What is known of each guardrail."""
-    rails = scenario.rails
-    tables = [kept.get(name, kept[alone][:, None]) for name, alone in zip(GUARDED, COMMON, strict=False)]
+    rails, worst = scenario.rails, kept.worst
     found: dict[str, Any] = {
-        name: {rail.name: np.ascontiguousarray(table[:, i]) for i, rail in enumerate(rails)}
-        for name, table in zip(GUARDED, tables, strict=True)
+        name: {rail.name: np.ascontiguousarray(kept.rails[name][:, i]) for i, rail in enumerate(rails)}
+        for name in GUARDED
     }
     found["worst_budgets"] = {rail.name: np.ascontiguousarray(worst[:, i]) for i, rail in enumerate(rails)}
     found["units"] = {rail.name: rail.unit for rail in rails}
@@ -188,7 +186,7 @@ def _checkpoints(checkpoints: ArrayLike | None, episodes: int) -> Ints:
 
 def check_memory(runs: int, points: int, episodes: int, targets: int = 1, rails: int = 1) -> None:
     """Refuse what cannot be kept, before anything is run."""
-    each = targets * len(ANSWERS) + len(COMMON) + (rails - 1) * len(GUARDED)
+    each = targets * len(ANSWERS) + len(COMMON) + rails * len(GUARDED)
     need = 8.0 * (runs * points * each + 2 * episodes)
     if hasattr(os, "sysconf") and need > 0.8 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"):
         raise InvalidProblem(

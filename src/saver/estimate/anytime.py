@@ -2,25 +2,26 @@
 
 Weights are frozen when a trial is asked. Who chooses what is told, and may know the outcomes
 (losses="hostile"), cannot change the order of asking: in that order sums are martingales, whenever they are
-told. What is not told is hidden: its noise is bounded over all sets of so many trials (safety/hidden.py). Two
-intervals hold, of the trials before the first that is out, and of all, with those out hidden; the answer is
-what they share. Where chance chooses, all that is told counts, in the order of telling.
+told. What is not told is hidden: its noise is bounded over all sets of so many trials
+(kernels/bounds/ends.py). Two intervals hold, of the trials before the first that is out, and of all, with
+those out hidden; the answer is what they share. Where chance chooses, all that is told counts, in the order
+of telling.
 """
 
 from __future__ import annotations
 
 import copy
 import math
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from saver._jit import brief
 from saver._types import Floats
-from saver.estimate.fair import by_weights
+from saver.estimate.importance import by_weights
 from saver.estimate.interval import Estimate
-from saver.estimate.sequence import (
+from saver.estimate.weighed import HIDDEN, Entry, RewardBook, RewardTally, Weights, weigh
+from saver.kernels.bounds.noise import EIGHT, log_sets, most_visits, unseen
+from saver.kernels.bounds.sequence import (
     Bands,
     bands,
     levels,
@@ -35,102 +36,13 @@ from saver.estimate.sequence import (
 )
 from saver.play.stage import Play, farthest
 from saver.problem.bellman import visits
-from saver.problem.codec import portable
 from saver.problem.episode import Episode
-from saver.problem.moments import Moments
+from saver.problem.moments import Moments, Sums
 from saver.problem.promise import Bounded
-from saver.problem.sums import Sums
-from saver.safety.hidden import EIGHT, log_sets, most_visits, unseen
+from saver.safety.entries import OUT, TOLD, forget, in_order
 from saver.safety.ledger import Terms
 
 TINY = 1e-300
-OUT, TOLD, HIDDEN = "out", "told", "hidden"
-
-
-@portable("weights")
-@dataclass(frozen=True, eq=False)
-class Weights:
-    """Of samples of the trials from one on, and what their rewards are guessed to be, [pairs] each."""
-
-    until: int  # the trial from which on others are made
-    w: Any
-    guess: Any
-    v: Any = None  # for a fair estimate
-
-
-@portable("entry")
-@dataclass(eq=False)
-class Entry:
-    """A trial in order of asking."""
-
-    version: int
-    most: float = 0.0  # the largest sum of w^2 scale^2 of any way that it can go
-    status: str = OUT
-    pairs: Any = None
-    rewards: Any = None
-    play: Any = field(default=None, init=False)  # visits, and whether it goes one way: known from the trial
-    kept: Any = None  # the same, once it is out no longer: pairs, visits, sure
-
-    @property
-    def way(self) -> Any:
-        """Pairs, visits and whether it goes one way only."""
-        return self.kept if self.kept is not None else self.play
-
-
-@portable("reward-tally")
-@dataclass(eq=False)
-class RewardTally:
-    """Sums over trials, [pairs] where it says by pair.
-
-    Attributes:
-        T, total: samples and their sum, by pair.
-        W: the weights of the samples, by pair.
-        V: those for a fair estimate; Q: their squares, by pair.
-        episodes: that were told.
-        gained: sum of w R; `drawn`: sum of v R.
-        noise: sum of w^2 scale^2, or of w^2 (R - guess)^2 where rewards are bounded.
-        asked: trials in all.
-        hidden: of these, those of which nothing is told.
-        hidden_noise: their largest sum of w^2 scale^2.
-        missed: visits of hidden trials that go one way, by pair.
-        most: visits that the other hidden trials can have made, by pair.
-        awaited, walked: visits expected of trials that go several ways, and those seen, by pair.
-    """
-
-    T: Any
-    total: Any
-    W: Any
-    V: Any
-    Q: Any
-    episodes: int = 0
-    gained: float = 0.0
-    drawn: float = 0.0
-    noise: float = 0.0
-    asked: int = 0
-    hidden: int = 0
-    hidden_noise: float = 0.0
-    missed: Any = None
-    most: Any = None
-    awaited: Any = None
-    walked: Any = None
-
-
-@portable("reward-book")
-@dataclass(eq=False)
-class RewardBook:
-    """What is written down.
-
-    Attributes:
-        first: over the trials before the first that is out.
-        lines: trials from that one on.
-        versions: the weights that these were asked with, and the latest, by number.
-        asked: trials in all.
-    """
-
-    first: RewardTally
-    lines: dict[int, Entry] = field(default_factory=dict)
-    versions: dict[int, Any] = field(default_factory=dict)
-    asked: int = 0
 
 
 class Sides(NamedTuple):
@@ -199,7 +111,7 @@ class Anytime:
         book.asked += 1
         if ticket is not None:
             book.versions[max(book.versions, default=0) + 1] = ticket
-            self._forget(book)
+            forget(book.versions, (entry.version for entry in book.lines.values()))
         version = max(book.versions)
         entry = book.lines[number] = Entry(version)
         if self.hostile:
@@ -263,16 +175,9 @@ class Anytime:
 
     def _fold(self, book: RewardBook) -> None:
         """Into the sums before the first that is out."""
-        while book.lines and (number := next(iter(book.lines))) and book.lines[number].status != OUT:
-            self._add(book, book.first, book.lines.pop(number))
-        self._forget(book)
-
-    def _forget(self, book: RewardBook) -> None:
-        if len(book.versions) < 2:
-            return
-        needed = {entry.version for entry in book.lines.values()} | {max(book.versions, default=0)}
-        for version in [version for version in book.versions if version not in needed]:
-            del book.versions[version]
+        for entry in in_order(book):
+            self._add(book, book.first, entry)
+        forget(book.versions, (entry.version for entry in book.lines.values()))
 
     def _add(self, book: RewardBook, tally: RewardTally, entry: Entry) -> None:
         """One trial more, told or hidden."""
@@ -372,15 +277,3 @@ def _way(play: Play) -> tuple[Any, Any, bool]:
     """The pairs that a trial may visit, how often, and whether it goes one way only."""
     pairs = np.flatnonzero(play.visits)
     return pairs, play.visits.ravel()[pairs], play.sure
-
-
-@brief
-def weigh(pairs: Any, rewards: Any, w: Any, v: Any, T: Any, total: Any, W: Any, V: Any, Q: Any) -> None:
-    """The samples of an episode enter the sums of their pairs."""
-    for t in range(len(pairs)):
-        p = pairs[t]
-        T[p] += 1.0
-        total[p] += rewards[t]
-        W[p] += w[t]
-        V[p] += v[t]
-        Q[p] += v[t] * v[t]

@@ -36,7 +36,7 @@ import numpy as np
 
 from saver._types import Floats
 from saver.estimate.interval import DECLARE, Estimate
-from saver.safety.boundaries import best_rho, mixture_two_sided
+from saver.kernels.bounds.boundaries import best_rho, mixture_two_sided
 
 QUARTER = 0.25
 SKEWNESS = 7.0  # of one reward: a coin of .02 has 6.9, exp of a standard normal 6.2

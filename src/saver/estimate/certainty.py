@@ -11,12 +11,11 @@ from scipy import sparse
 from saver._types import Bools, Floats
 from saver.estimate.interval import DECLARE, Estimate, Missing, from_parts, nothing_seen
 from saver.estimate.recursion import Moves, covariance, move_noise, recursion
-from saver.estimate.spread import Declared, spreads
-from saver.problem.bellman import weights
+from saver.kernels.bounds.spread import Declared, spreads
+from saver.problem.bellman import difference, weights
 from saver.problem.mdp import Mdp
 from saver.problem.moments import Moments
 from saver.problem.promise import Bounded, SubGaussian
-from saver.problem.question import difference
 
 TWO = 2.0  # episodes
 

@@ -27,7 +27,7 @@ class Estimate:
 
     Attributes:
         value: the best guess; NaN before the first sample, unless rewards are declared.
-        stderr: of the noise of what was seen, as the interval believes it: see `saver.estimate.spread`.
+        stderr: of the noise of what was seen, as the interval believes it: see `saver.kernels.bounds.spread`.
         interval: (value - below - half, value + above + half), half being Student's for `stderr`; for one
             look at a moment chosen beforehand. Unbounded where a pair that has weight was never seen and
             nothing is declared about rewards, because nothing bounds its mean. How often it holds is measured

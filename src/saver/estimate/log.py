@@ -16,13 +16,11 @@ from saver.estimate.interval import Estimate
 from saver.estimate.recursion import Moves
 from saver.problem import checks
 from saver.problem.bellman import weights
-from saver.problem.bulk import suspects
-from saver.problem.columns import Columns
-from saver.problem.episode import Episode
+from saver.problem.episode import Columns, Episode
+from saver.problem.history import suspects
 from saver.problem.model import END
-from saver.problem.moments import Moments, moment_step
+from saver.problem.moments import Moments, Sums, moment_step
 from saver.problem.promise import Bounded, SubGaussian
-from saver.problem.sums import Sums
 
 ESTIMATORS = ("certainty", "certainty-estimated", "importance")
 

@@ -1,8 +1,19 @@
-"""The recursion with estimated transitions: what one policy is worth in the model of what was seen."""
+"""The recursion with estimated transitions: what one policy is worth in the model of what was seen.
+
+What a visit is worth where transitions are learned: the weights of the design's program.
+
+K times the error of the recursion with estimated transitions goes to
+
+    sum (c^2 variance + 2 c Cov(r, u)) / N + sum Var[u] / N^- (+ Var[V_0] where the start is learned),
+
+u as in `certainty_estimated`, N the visits per episode and N^- those whose next state is told. Where all are,
+both are N, and the weight of a pair is Var[c r + u(s')].
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -10,11 +21,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from saver._jit import jit
 from saver._types import Bools, Floats
-from saver.estimate.spread import Declared
+from saver.kernels.bounds.spread import Declared
+from saver.kernels.solve.pricing import carry, covary, disperse, priced
 from saver.problem import checks
 from saver.problem.bellman import by_step, followed, powers
+from saver.problem.mdp import Mdp
 from saver.problem.moments import Moments
 from saver.problem.moving import led, still, worth
 
@@ -126,52 +138,12 @@ def forward(mdp: Any, pi: Floats, P: Any, Y: Floats) -> tuple[Floats, Floats, Fl
     return c, u, reach
 
 
-@jit
-def carry(
-    indptr: Any, indices: Any, data: Any, start: Any, pi: Any, Y: Any, discount: float, factors: Any,
-    c: Any, u: Any, reach: Any,
-) -> None:  # fmt: skip
-    """The sums of `forward`, step by step; the policy is [1, S, A], or [L, S, A]."""
-    S, A = c.shape
-    mass, arriving = start.copy(), np.zeros(S)
-    for t in range(len(factors)):
-        span, row = max(Y[t + 1].max(), 0.0) - min(Y[t + 1].min(), 0.0), t if len(pi) > 1 else 0
-        for s in range(S):
-            for a in range(A if mass[s] != 0.0 else 0):
-                p, flow, step = s * A + a, factors[t] * mass[s] * pi[row, s, a], mass[s] * pi[row, s, a]
-                c[s, a] += flow
-                reach[p] += discount * flow * span
-                for e in range(indptr[p], indptr[p + 1]):
-                    u[e] += discount * flow * Y[t + 1, indices[e]]
-                    arriving[indices[e]] += data[e] * step
-        mass, arriving = arriving, mass
-        arriving[:] = 0.0
-
-
 def covariance(moves: Moves, P: Any, u: Floats) -> Floats:
     """The sample covariance of a pair's reward and u, [S * A]; an end has u = 0."""
     found = np.empty(len(moves.ends))
     indptr, counts = moves.counts.indptr, moves.counts.data
     covary(indptr, counts, moves.paid, moves.ends, moves.ends_paid, still(P.data), u, found)
     return found
-
-
-@jit
-def covary(
-    indptr: Any, counts: Any, paid: Any, ends: Any, ends_paid: Any, chance: Any, u: Any, out: Any
-) -> None:
-    """`covariance`, pair by pair."""
-    for p in range(len(out)):
-        n, total, centre, apart = 0.0, 0.0, 0.0, 0.0
-        for e in range(indptr[p], indptr[p + 1]):
-            n += counts[e]
-            total += paid[e]
-            centre += chance[e] * u[e]
-        n = max(n + ends[p], 1.0)
-        mean = (total + ends_paid[p]) / n
-        for e in range(indptr[p], indptr[p + 1]):
-            apart += (paid[e] - counts[e] * mean) * (u[e] - centre)
-        out[p] = (apart - (ends_paid[p] - ends[p] * mean) * centre) / max(n - 1.0, 1.0)
 
 
 def move_noise(P: Any, u: Floats, reach: Floats, outcomes: Floats) -> tuple[Floats, Floats]:
@@ -191,14 +163,43 @@ def move_spread(P: Any, u: Floats) -> Floats:
     return found
 
 
-@jit
-def disperse(indptr: Any, chance: Any, u: Any, out: Any) -> None:
-    """`move_spread`, pair by pair."""
-    for p in range(len(out)):
-        total, centre, found = 0.0, 0.0, 0.0
-        for e in range(indptr[p], indptr[p + 1]):
-            total += chance[e]
-            centre += chance[e] * u[e]
-        for e in range(indptr[p], indptr[p + 1]):
-            found += chance[e] * ((u[e] - centre) * (u[e] - centre))
-        out[p] = found + max(1.0 - total, 0.0) * (centre * centre)
+UNTOLD = (np.zeros(0),) * 4
+
+
+class Answers(NamedTuple):
+    """What is asked: each answer is a sum of values of policies, with signs."""
+
+    policies: Floats  # [n, 1, S, A], or [n, L, S, A]
+    signs: Floats  # [answers, n]
+
+    @classmethod
+    def of(cls, targets: Sequence[Floats], against: Floats | None = None) -> Answers:
+        """The value of each target, or its difference from that of `against`."""
+        policies = [*targets, *([] if against is None else [against])]
+        if any(policy.ndim == 3 for policy in policies):
+            steps = max(len(policy) for policy in policies if policy.ndim == 3)
+            policies = [np.broadcast_to(policy, (steps, *policy.shape[-2:])) for policy in policies]
+        signs = np.zeros((len(targets), len(policies)))
+        signs[:, len(targets) :] = -1.0
+        np.fill_diagonal(signs, 1.0)
+        stacked = np.stack(policies)
+        return cls(still(stacked if stacked.ndim == 4 else stacked[:, None]), signs)
+
+
+class Prices(NamedTuple):
+    """Weights of the program, [S, A] each, and what the start adds."""
+
+    rewards: Floats  # over N
+    moves: Floats  # over N^-
+    start: float  # Var[V_0]
+
+
+def prices(mdp: Mdp, asked: Answers, mean: Floats, variance: Floats, moves: Moves | None = None) -> Prices:
+    """Of these answers in a model; where it was learned from `moves`, rewards may depend on them."""
+    P, told = mdp.flow, UNTOLD
+    if moves is not None:
+        told = moves.counts.data, moves.paid, moves.ends, moves.ends_paid
+    rows, factors = (P.indptr, P.indices, still(P.data)), powers(mdp.discount, mdp.horizon)
+    means = still(mean), still(variance)
+    found = priced(*rows, still(mdp.start), mdp.discount, factors, *asked, *means, *map(still, told))
+    return Prices(*found)

@@ -1,25 +1,25 @@
-"""What is called from outside: compute the tables, then draw, claim and report."""
+"""What is called from outside: compute the tables of a plan, then draw, claim and report."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from saver.errors import InvalidProblem
-from saver.experiments.catalogue import LEVELS, Experiment
+from saver.experiments.catalogue import LEVELS, Experiment, Plan, Step, plan_reproduce, plan_run
 from saver.experiments.claims import Claim
-from saver.experiments.folder import Folder
+from saver.experiments.folder import Folder, Results
 from saver.experiments.pictures import pictures
 from saver.experiments.report import ends, guard_ends, write_report
-from saver.experiments.results import Results
-from saver.experiments.runner import Progress, compute, unseen
-from saver.experiments.steps import plan_reproduce, plan_run
+from saver.experiments.tables import TABLES
+from saver.experiments.work import Progress, silent
 from saver.problem import checks
 
 if TYPE_CHECKING:
-    from saver.experiments.auditing import Group
+    from saver_audit import Group
 
 Out = str | os.PathLike[str]
 
@@ -58,7 +58,7 @@ def reproduce(
     seed: int = 0,
     jobs: int | None = None,
     force: bool = False,
-    progress: Progress = unseen,
+    progress: Progress = silent,
 ) -> Outcome:
     """Run the paper's experiments and what it could not draw: tables, figures, claims, report.
 
@@ -67,9 +67,7 @@ def reproduce(
     being done and the share of the stage that is done.
     """
     _check(seed, jobs, level, LEVELS)
-    return _present(
-        compute(Path(out), plan_reproduce(level, seed, jobs), force=force, progress=progress), progress
-    )
+    return _present(compute(out, plan_reproduce(level, seed, jobs), force, progress), progress)
 
 
 def run(
@@ -79,7 +77,7 @@ def run(
     seed: int = 0,
     jobs: int | None = None,
     force: bool = False,
-    progress: Progress = unseen,
+    progress: Progress = silent,
 ) -> Outcome:
     """Run one experiment: tables, figures, report; arguments as in `reproduce`."""
     given: object = experiment
@@ -87,12 +85,10 @@ def run(
         kind = type(given).__name__
         raise InvalidProblem(f"experiment is {kind}; it must be a saver.experiments.Experiment")
     _check(seed, jobs, LEVELS[1], LEVELS)
-    return _present(
-        compute(Path(out), plan_run(experiment, seed, jobs), force=force, progress=progress), progress
-    )
+    return _present(compute(out, plan_run(experiment, seed, jobs), force, progress), progress)
 
 
-def plot(out: Out, *, progress: Progress = unseen) -> Outcome:
+def plot(out: Out, *, progress: Progress = silent) -> Outcome:
     """Draw and report a folder of `reproduce` or `run` again, from its tables alone."""
     return _present(Folder.find(Path(out)), progress)
 
@@ -104,21 +100,62 @@ def audit(
     seed: int = 0,
     jobs: int | None = None,
     force: bool = False,
-    progress: Progress = unseen,
+    progress: Progress = silent,
 ) -> Audit:
     """Count how often the promise breaks and intervals miss, on scenarios, random worlds and hostile ones.
 
     `level` is quick or full; the other arguments are as in `reproduce`.
     """
-    from saver.experiments import auditing
+    import saver_audit
 
-    _check(seed, jobs, level, tuple(auditing.AUDITS))
-    plan = auditing.plan_audit(level, seed, jobs)
-    folder = compute(Path(out), plan, force=force, progress=progress)
-    groups = auditing.judged(folder.read("audit"))
-    folder.write_text("audit.md", auditing.audit_text(groups))
+    _check(seed, jobs, level, tuple(saver_audit.AUDITS))
+    folder = compute(out, saver_audit.plan_audit(level, seed, jobs), force, progress)
+    groups = saver_audit.judged(folder.read("audit"))
+    folder.write_text("audit.md", saver_audit.audit_text(groups))
     folder.finish()
     return Audit(folder.path, groups)
+
+
+def _check(seed: int, jobs: int | None, level: str, levels: tuple[str, ...]) -> None:
+    checks.whole("seed", seed, 0)
+    if jobs is not None:
+        checks.whole("jobs", jobs, 1)
+    checks.choice("level", level, levels)
+
+
+def compute(out: Out, plan: Plan, force: bool = False, progress: Progress = silent) -> Folder:
+    """Every table of a plan, from scratch or from where it was.
+
+    The same seed gives the same tables, byte for byte, on any number of cores.
+    """
+    folder = Folder.begin(Path(out), plan.settings, force=force)
+    try:
+        _compute_parts(folder, plan.steps, progress)
+        for kind in TABLES:
+            if parts := [step.name for step in plan.steps if step.kind == kind]:
+                rows = [row.values() for part in parts for row in folder.read(kind, part)]
+                folder.write(kind, rows)
+    finally:
+        folder.release()
+    return folder
+
+
+def _compute_parts(folder: Folder, steps: Sequence[Step], progress: Progress) -> None:
+    """What is not there yet."""
+    total, done = sum(step.weight for step in steps), 0.0
+    for step in steps:
+        progress("computing", step.name, done / total)
+        if not folder.intact(step.kind, step.name):
+            part = 0.0
+
+            def tick(share: float, before: float = done, step: Step = step) -> None:
+                nonlocal part
+                part += share
+                progress("computing", step.name, (before + part * step.weight) / total)
+
+            folder.write(step.kind, step.rows(tick), step.name)
+        done += step.weight
+    progress("computing", steps[-1].name, 1.0)
 
 
 def _present(folder: Folder, progress: Progress) -> Outcome:
@@ -132,11 +169,3 @@ def _present(folder: Folder, progress: Progress) -> Outcome:
     claims = write_report(results, figures)
     folder.finish()
     return Outcome(folder.path, claims, ends(results), figures, guard_ends(results))
-
-
-def _check(seed: int, jobs: int | None, level: str, levels: tuple[str, ...]) -> None:
-    checks.whole("seed", seed, 0)
-    if jobs is not None:
-        checks.whole("jobs", jobs, 1)
-    if level not in levels:
-        raise InvalidProblem(f"level is {level!r}; it must be one of {', '.join(levels)}")

@@ -6,235 +6,290 @@ import base64
 import html
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from saver.experiments import claims as claiming
 from saver.experiments.catalogue import DESIGNS, EXPERIMENTS
 from saver.experiments.claims import Claim
-from saver.experiments.results import Results
-from saver.experiments.words import (
-    CAPTIONS,
-    CITATION,
-    COLLECTED,
-    GUARDED,
-    MOVIELENS,
-    MSE,
-    STYLE,
-    VERDICTS,
-)
+from saver.experiments.folder import FIGURES, Results
+from saver.experiments.tables import Row
 
-Table = list[tuple[str, ...]]
-NUMBERS = (
-    "experiment", "collector", "runs", "K * MSE", "over the safe limit", "plain / conditional MSE",
-    "baseline", "ever below 0",
-)  # fmt: skip
-GUARDS = (
-    "experiment", "collector", "guardrail", "baseline", "an episode", "budget", "believed", "ever below 0",
-)  # fmt: skip
+SAID = {
+    "paper": "The paper's Figures 1 and 2, at its budgets. Top: mean squared error of the estimate; the "
+    "first 4 % of each campaign are left out. While actions are still unseen the error is mostly their bias. "
+    "Bottom: cumulative constraint violation, the true one.",
+    "long": "The same for longer campaigns, and the paper's intractable bandit.",
+    "regret": "How fast the regret falls. The paper proves n^(-3/2) up to logarithms for the regret against "
+    "its own oracle.",
+    "price": "What safety costs: the limit of the exact safe design, and of the paper's way (its design and "
+    "baseline episodes in turn), over the limit of the unconstrained optimum.",
+    "designs": "Where each design sends an episode.",
+    "mse": "MSE is the mean squared error given the visits (`conditional_mse`), which has the same "
+    "expectation as the plain one under Gaussian rewards and much less noise.",
+    "guards": "In the units of each guardrail: what an episode of the baseline has, what an episode may have "
+    "on average, and by how much the campaign kept that, truly and as the collector believed. Below 0 the "
+    "promise is broken.",
+    "verdicts": "A claim held if its number is inside its range by two standard errors, did not hold if it "
+    "is outside by two, and cannot be told otherwise.",
+    "movielens": "On MovieLens the rating variances differ little: the exact safe limit is {gain:.1%} below "
+    "that of the target itself, so that there is little to gain over on-policy collection.",
+    "each": "Top: mean squared error of the estimate; the first 4 % of each campaign are left out. Middle: k "
+    "times the error over the exact safe limit, 1 being the best that is possible in the long run. Bottom: "
+    "cumulative constraint violation, the true one; of several guardrails each in its own units, and dashed "
+    "what the collector believed possible.",
+}
+WEIGHTED = "behind the certificate; its importance-weighted estimate has only the plain mean squared error."
+COLLECTED = {  # what is said of each collector that was run
+    "saver": "is the paper's SaVeR with the certificate, the gate and the tracker of this package.",
+    "saver-paper": "is SaVeR as printed, with the paper's own ledger and gate, and no promise.",
+    "safe-oracle": "knows the variances and mixes the paper's design with baseline episodes, behind the "
+    "certificate.",
+    "saver-opt": "plans the exact safe design from what it has seen, behind the certificate.",
+    "exact-oracle": "knows everything and plays the exact safe design behind the certificate.",
+    "model-oracle": "knows the model too, and plans as `saver-opt` does.",
+    "oracle": "knows the variances and plays the paper's design without any guard.",
+    "revar": "learns and plays the paper's design without any guard.",
+    "on-policy": "plays the target without any guard.",
+    "safe-on-policy": "plays the target and baseline episodes, behind the certificate.",
+    "sepec": f"plays one behaviour that it fixes after a pilot, {WEIGHTED}",
+    "sepec-none": f"plays one behaviour without side information, {WEIGHTED}",
+    "sepec-known": f"plays the one behaviour that is best if everything is known, {WEIGHTED}",
+    "uniform": "takes all actions equally often, without any guard.",
+    "baseline": "plays baseline episodes only.",
+}
+CITATION = """@inproceedings{saver2024,
+  author    = {Mukherjee, Subhojyoti and Hanna, Josiah P. and Nowak, Robert},
+  title     = {SaVeR: Optimal Data Collection Strategy for Safe Policy Evaluation in Tabular MDP},
+  booktitle = {Proceedings of the 41st International Conference on Machine Learning},
+  year      = {2024}
+}"""
+STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}
+img{max-width:100%}figure{margin:2rem 0}figcaption{color:#555;font-size:.9rem}
+table{border-collapse:collapse;width:100%}code{white-space:nowrap}
+td,th{padding:.3rem .6rem;border-bottom:1px solid #ddd;text-align:left;vertical-align:top;font-size:.9rem}
+.held{color:#00693e}.did{color:#a02020;font-weight:600}.cannot{color:#777}
+pre{background:#f5f5f5;padding:1rem;white-space:pre-wrap;overflow-wrap:anywhere}
+@media(max-width:48rem){thead{display:none}table,tbody,tr,td{display:block}
+tr{border-bottom:2px solid #ccc;padding:.5rem 0}
+td{border:0;padding:.1rem 0 .1rem 6.5rem;text-indent:-6.5rem;overflow-wrap:anywhere}
+td::before{content:attr(data-name);display:inline-block;width:6.5rem;text-indent:0;color:#555;font-weight:400}}"""
+
+
 ENOUGH = 30  # runs for a plain mean squared error to mean something
-CLAIMS = ("whose", "claim", "measured", "number", "verdict")
+
+Columns = dict[str, str | Callable[[Row], str]]  # heads, and what stands below each
+Words = list[tuple[str, ...]]  # a table, its head first
 
 
-def write_report(results: Results, figures: list[Path]) -> list[Claim]:
-    """Write claims.csv (where all experiments are there), report.md and report.html; return the claims."""
-    folder = results.folder
-    found = claiming.claims(results) if set(EXPERIMENTS) <= set(results.experiments) else []
-    if found:
-        folder.write("claims", (claim.row() for claim in found))
-    pictures = {path.stem: path for path in figures if path.suffix == ".png"}
-    folder.write_text("report.md", _markdown(results, found, pictures))
-    folder.write_text("report.html", _html(results, found, pictures))
-    return found
+def _plain(row: Row) -> str:
+    few = row["runs"] < ENOUGH or math.isnan(row["plain"])
+    return "-" if few else f"{row['plain']:.3f} ± {row['plain_se']:.2g}"
 
 
-def claim_rows(found: Iterable[Claim]) -> Table:
+CLAIMS: Columns = {
+    "whose": "{who}",
+    "claim": "{claim}",
+    "measured": "{measured}",
+    "number": "{value:.4g} ± {error:.2g}",
+    "verdict": "{verdict}",
+}
+NUMBERS: Columns = {
+    "experiment": "{experiment}",
+    "collector": "{collector}",
+    "runs": "{runs}",
+    "K * MSE": "{k_mse:.4g} ± {k_mse_se:.1g}",
+    "over the safe limit": lambda row: "-" if math.isnan(row["over_limit"]) else f"{row['over_limit']:.4g}",
+    "plain / conditional MSE": _plain,
+    "baseline": "{baseline_share:.1%}",
+    "ever below 0": "{violation_rate:.2%}",
+}
+GUARDS: Columns = {
+    "experiment": "{experiment}",
+    "collector": "{collector}",
+    "guardrail": "{guardrail}",
+    "baseline": "{baseline_value:.4g}",
+    "an episode": lambda row: f"at {'most' if row['cost'] else 'least'} {row['required']:.4g}",
+    "budget": "{budget:.4g} ± {budget_se:.2g}",
+    "believed": "{believed:.4g}",
+    "ever below 0": "{violation_rate:.2%}",
+}
+
+
+def words(columns: Columns, rows: Iterable[Row]) -> Words:
+    """The head, and rows as their columns say them."""
+    forms = [form.format_map if isinstance(form, str) else form for form in columns.values()]
+    return [tuple(columns), *(tuple(form(row) for form in forms) for row in rows)]
+
+
+def claim_rows(found: list[Claim]) -> Words:
     """The claims in words."""
-    return [(c.who, c.claim, c.measured, f"{c.value:.4g} ± {c.error:.2g}", c.verdict) for c in found]
+    return words(CLAIMS, (claim.row for claim in found))
 
 
-def ends(results: Results) -> list[dict[str, Any]]:
+def ends(results: Results) -> list[Row]:
     """The end of every curve, as numbers."""
     found = []
     for experiment in results.experiments:
-        for collector in results.collectors(experiment):
-            curve = results.curve(experiment, collector)
-            last, K = curve.last(), curve.end("episodes")
-            limit = results.limit(results.scenario(experiment))
+        limit = results.limit(results.scenario(experiment))
+        for collector, curve in results.curves[experiment].items():
+            (mse, spread), K = curve.last(), curve.end("episodes")
             row = {
                 "experiment": experiment,
                 "collector": collector,
                 "episodes": int(K),
                 "runs": int(curve.end("runs")),
-                "k_mse": K * last.value,
-                "k_mse_se": K * last.error,
-                "over_limit": K * last.value / limit if limit > 0 else math.nan,
-                "plain": curve.end("mse") / last.value if curve.conditional and last.value > 0 else math.nan,
-                "plain_se": curve.end("mse_se") / last.value if last.value > 0 else math.nan,
-                "baseline_share": curve.end("baseline_share"),
-                "violation_rate": curve.end("violation_rate"),
+                "k_mse": K * mse,
+                "k_mse_se": K * spread,
+                "over_limit": K * mse / limit if limit > 0 else math.nan,
+                "plain": curve.end("mse") / mse if curve.conditional and mse > 0 else math.nan,
+                "plain_se": curve.end("mse_se") / mse if mse > 0 else math.nan,
             }
-            found.append(row)
+            found.append(row | {name: curve.end(name) for name in ("baseline_share", "violation_rate")})
     return found
 
 
-def number_rows(numbers: list[dict[str, Any]]) -> Table:
-    """The same in words; too few runs say nothing about the plain error."""
-    return [
-        (
-            row["experiment"],
-            row["collector"],
-            f"{row['runs']}",
-            f"{row['k_mse']:.4g} ± {row['k_mse_se']:.1g}",
-            _number(row["over_limit"], ".4g"),
-            f"{row['plain']:.3f} ± {row['plain_se']:.2g}" if _many(row) else "-",
-            f"{row['baseline_share']:.1%}",
-            f"{row['violation_rate']:.2%}",
-        )
-        for row in numbers
-    ]
-
-
-def guard_ends(results: Results) -> list[dict[str, Any]]:
+def guard_ends(results: Results) -> list[Row]:
     """What is left of each of several guardrails at the end, as numbers."""
-    names = ["experiment", "collector", "guardrail", "cost", "baseline_value", "required"]
-    names += ["budget", "budget_se", "believed", "violation_rate"]
-    found = []
-    for experiment in results.experiments:
-        guarded = results.guards(experiment)
-        for collector in results.collectors(experiment) if guarded else ():
-            ends_of = [by_collector[collector].rows[-1] for by_collector in guarded.values()]
-            found += [{name: row[name] for name in names} for row in ends_of]
+    return [
+        {name: cell for name, cell in rails[collector].rows[-1].items() if name not in ("runs", "episode")}
+        for experiment, curves in results.curves.items()
+        for collector in curves
+        for rails in results.guards(experiment).values()
+    ]
+
+
+# -- what the report holds, and its two forms ----------------------------------------------------------------
+
+
+class Code(NamedTuple):
+    """Text that is shown as it is."""
+
+    language: str
+    text: str
+
+
+class Figures(NamedTuple):
+    """Pictures with one caption."""
+
+    caption: str
+    files: list[Path]
+
+
+Block = str | Words | Code | Figures
+Parts = list[tuple[str, list[Block]]]  # headings, and what stands below each
+
+
+def write_report(results: Results, figures: list[Path]) -> list[Claim]:
+    """Write claims.csv (where all experiments are there), report.md and report.html; return the claims."""
+    folder, settings = results.folder, results.folder.manifest()["settings"]
+    found = claiming.claims(results) if set(EXPERIMENTS) <= set(results.experiments) else []
+    if found:
+        folder.write("claims", [claim.row.values() for claim in found])
+    title = f"{', '.join(results.experiments)} (seed {settings.get('seed')})"
+    if settings.get("command") == "reproduce":
+        title = f"The paper's experiments ({settings.get('level')}, seed {settings.get('seed')})"
+    known, parts = _known(results, found), list(_parts(results, found, figures))
+    folder.write_text("report.md", _markdown(title, known, parts))
+    folder.write_text("report.html", _html(title, known, parts))
     return found
 
 
-def guard_rows(numbers: list[dict[str, Any]]) -> Table:
-    """The same in words."""
-    return [
-        (
-            row["experiment"],
-            row["collector"],
-            row["guardrail"],
-            f"{row['baseline_value']:.4g}",
-            f"at {'most' if row['cost'] else 'least'} {row['required']:.4g}",
-            f"{row['budget']:.4g} ± {row['budget_se']:.2g}",
-            f"{row['believed']:.4g}",
-            f"{row['violation_rate']:.2%}",
-        )
-        for row in numbers
-    ]
-
-
-def _many(row: dict[str, Any]) -> bool:
-    return row["runs"] >= ENOUGH and not math.isnan(row["plain"])
-
-
-def _number(value: float, form: str) -> str:
-    return "-" if math.isnan(value) else format(value, form)
-
-
-def _sections(results: Results, pictures: dict[str, Path]) -> list[tuple[str, str, list[str]]]:
-    """(title, text, figures) of each part of the report that has any."""
-    single = results.experiments
-    parts = [
-        ("The paper's figures", CAPTIONS["paper"], ["paper"]),
-        ("In the long run", CAPTIONS["long"], ["long"]),
-        ("Where behaviours go", CAPTIONS["designs"], [f"design-{name}" for name in DESIGNS]),
-        ("How fast the regret falls", CAPTIONS["regret"], ["regret"]),
-        ("What safety costs", CAPTIONS["price"], ["price"]),
-        ("Each experiment" if len(results.experiments) > 1 else "Campaigns", CAPTIONS["each"], single),
-    ]
-    kept = [(title, text, [name for name in names if name in pictures]) for title, text, names in parts]
-    return [part for part in kept if part[2]]
-
-
-def _how(results: Results, found: list[Claim]) -> list[str]:
+def _known(results: Results, found: list[Claim]) -> list[str]:
     """What one must know to read the report: a line for each collector that was run, and for the numbers."""
-    run = dict.fromkeys(c for experiment in results.experiments for c in results.collectors(experiment))
-    lines = [COLLECTED[name] for name in run if name in COLLECTED]
-    first = results.experiments[0]
-    if any(results.curve(first, name).conditional for name in results.collectors(first)):
-        lines.append(MSE)
-    return [*lines, VERDICTS] if found else lines
+    run = dict.fromkeys(c for curves in results.curves.values() for c in curves)
+    lines = [f"`{name}` {COLLECTED[name]}" for name in run if name in COLLECTED]
+    if any(curve.conditional for curve in results.curves[results.experiments[0]].values()):
+        lines.append(SAID["mse"])
+    return [*lines, SAID["verdicts"]] if found else lines
 
 
-def _remark(results: Results) -> str:
-    """What is seen on MovieLens."""
-    return MOVIELENS.format(gain=1 - results.limit("movielens") / results.limit("movielens", "target"))
-
-
-def _markdown(results: Results, found: list[Claim], pictures: dict[str, Path]) -> str:
-    lines = [f"# {_title(results)}", "", *(f"- {line}" for line in _how(results, found)), ""]
+def _parts(results: Results, found: list[Claim], figures: list[Path]) -> Iterator[tuple[str, list[Block]]]:
+    files = {path.stem: path for path in figures if path.suffix == ".png"}
     if found:
-        lines += ["## Claims", "", *_markdown_table(CLAIMS, claim_rows(found)), "", _remark(results), ""]
-    for title, text, names in _sections(results, pictures):
-        lines += [f"## {title}", "", text, "", *[f"![{name}](figures/{name}.png)" for name in names], ""]
-    lines += ["## Numbers at the end", "", *_markdown_table(NUMBERS, number_rows(ends(results))), ""]
+        gain = 1 - results.limit("movielens") / results.limit("movielens", "target")
+        yield "Claims", [claim_rows(found), SAID["movielens"].format(gain=gain)]
+    single = results.experiments
+    for heading, caption, names in (
+        ("The paper's figures", "paper", ["paper"]),
+        ("In the long run", "long", ["long"]),
+        ("Where behaviours go", "designs", [f"design-{name}" for name in DESIGNS]),
+        ("How fast the regret falls", "regret", ["regret"]),
+        ("What safety costs", "price", ["price"]),
+        ("Each experiment" if len(single) > 1 else "Campaigns", "each", single),
+    ):
+        if shown := [files[name] for name in names if name in files]:
+            yield heading, [Figures(SAID[caption], shown)]
+    yield "Numbers at the end", [words(NUMBERS, ends(results))]
     if guarded := guard_ends(results):
-        lines += ["## Guardrails at the end", "", GUARDED, ""]
-        lines += [*_markdown_table(GUARDS, guard_rows(guarded)), ""]
-    lines += ["## Settings", "", "```json", _settings(results), "```", ""]
-    lines += ["## How to cite", "", "The paper:", "", "```bibtex", CITATION, "```", ""]
-    return "\n".join(lines)
+        yield "Guardrails at the end", [SAID["guards"], words(GUARDS, guarded)]
+    said = {name: value for name, value in results.folder.manifest().items() if name != "digests"}
+    yield "Settings", [Code("json", json.dumps(said, indent=2, sort_keys=True))]
+    yield "How to cite", ["The paper:", Code("bibtex", CITATION)]
 
 
-def _markdown_table(head: tuple[str, ...], rows: Table) -> list[str]:
-    return [f"| {' | '.join(row)} |" for row in (head, ("---",) * len(head), *rows)]
+def _markdown(title: str, known: list[str], parts: Parts) -> str:
+    blocks = [f"# {title}", "\n".join(f"- {line}" for line in known)]
+    for heading, below in parts:
+        blocks += [f"## {heading}", *map(_in_markdown, below)]
+    return "\n\n".join(blocks) + "\n"
 
 
-def _html(results: Results, found: list[Claim], pictures: dict[str, Path]) -> str:
-    title = html.escape(_title(results))
-    points = "".join(f"<li>{_marked(line)}</li>" for line in _how(results, found))
-    body = [f"<h1>{title}</h1><ul>{points}</ul>"]
-    if found:
-        body.append(
-            f"<h2>Claims</h2>{_html_table(CLAIMS, claim_rows(found))}<p>{_marked(_remark(results))}</p>"
-        )
-    for heading, text, names in _sections(results, pictures):
-        shown = "".join(_image(name, pictures[name]) for name in names)
-        body.append(f"<h2>{heading}</h2><figure>{shown}<figcaption>{_marked(text)}</figcaption></figure>")
-    body.append(f"<h2>Numbers at the end</h2>{_html_table(NUMBERS, number_rows(ends(results)))}")
-    if guarded := guard_ends(results):
-        table = _html_table(GUARDS, guard_rows(guarded))
-        body.append(f"<h2>Guardrails at the end</h2><p>{_marked(GUARDED)}</p>{table}")
-    body.append(f"<h2>Settings</h2><pre>{html.escape(_settings(results))}</pre>")
-    body.append(f"<h2>How to cite</h2><p>The paper:</p><pre>{html.escape(CITATION)}</pre>")
+def markdown_table(rows: Words) -> str:
+    """A table, its head first."""
+    lines = [rows[0], ("---",) * len(rows[0]), *rows[1:]]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _in_markdown(block: Block) -> str:
+    match block:
+        case Code(language, text):
+            return f"```{language}\n{text}\n```"
+        case Figures(caption, files):
+            return "\n".join([caption, "", *(f"![{path.stem}]({FIGURES}/{path.name})" for path in files)])
+        case [*rows]:
+            return markdown_table(rows)
+    return block
+
+
+def _html(title: str, known: list[str], parts: Parts) -> str:
+    title = html.escape(title)
+    body = [f"<h1>{title}</h1><ul>{''.join(f'<li>{_marked(line)}</li>' for line in known)}</ul>"]
+    for heading, below in parts:
+        body += [f"<h2>{heading}</h2>", *map(_in_html, below)]
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
     head += f"<title>{title}</title><style>{STYLE}</style>"
     return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(body)}</body></html>\n'
 
 
-def _html_table(head: tuple[str, ...], rows: Table) -> str:
-    """A table; each cell carries its column's name, which a narrow screen shows in the place of heads."""
-    top = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
-    body = "".join(f"<tr>{''.join(map(_html_cell, head, row))}</tr>" for row in rows)
-    return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+def _in_html(block: Block) -> str:
+    """In tables each cell carries its column's name, which a narrow screen shows in the place of heads."""
+    match block:
+        case Code(_, text):
+            return f"<pre>{html.escape(text)}</pre>"
+        case Figures(caption, files):
+            return (
+                f"<figure>{''.join(map(_image, files))}<figcaption>{_marked(caption)}</figcaption></figure>"
+            )
+        case [head, *rows]:
+            top = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
+            body = "".join(f"<tr>{''.join(map(_cell, head, row))}</tr>" for row in rows)
+            return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<p>{_marked(str(block))}</p>"
 
 
-def _html_cell(name: str, cell: str) -> str:
+def _cell(name: str, cell: str) -> str:
     kind = cell.split(maxsplit=1)[0]
     return f'<td class="{kind}" data-name="{html.escape(name)}"><span>{_marked(cell)}</span></td>'
 
 
-def _image(name: str, path: Path) -> str:
+def _image(path: Path) -> str:
     data = base64.b64encode(path.read_bytes()).decode()
-    return f'<img alt="{html.escape(name)}" src="data:image/png;base64,{data}">'
+    return f'<img alt="{html.escape(path.stem)}" src="data:image/png;base64,{data}">'
 
 
 def _marked(text: str) -> str:
     """For HTML, with `code` marked and numbers kept with their errors."""
     pieces = html.escape(text, quote=False).replace(" ± ", "&nbsp;±&nbsp;").split("`")
     return "".join(f"<code>{piece}</code>" if i % 2 else piece for i, piece in enumerate(pieces))
-
-
-def _settings(results: Results) -> str:
-    said = {name: value for name, value in results.folder.manifest().items() if name != "digests"}
-    return json.dumps(said, indent=2, sort_keys=True)
-
-
-def _title(results: Results) -> str:
-    settings = results.folder.manifest()["settings"]
-    if settings.get("command") == "reproduce":
-        return f"The paper's experiments ({settings.get('level')}, seed {settings.get('seed')})"
-    return f"{', '.join(results.experiments)} (seed {settings.get('seed')})"

@@ -1,6 +1,6 @@
 """Every kind of table: its file, its columns, and how a cell of each column is read.
 
-A new kind is a new row of TABLES. Tables are CSV with one row for each observation; numbers are written in
+A new kind is a new row of FILES. Tables are CSV with one row for each observation; numbers are written in
 full, so that reading and writing again gives the same bytes.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,20 +16,18 @@ from typing import Any
 from saver.errors import InvalidData
 
 Row = dict[str, Any]
-Cells = Sequence[Any]  # one row of a table, in the order of its columns
-
-
-def yes(cell: str) -> bool:
-    """What is written as yes or no."""
-    return {"yes": True, "no": False}[cell]
+Cells = Iterable[Any]  # one row of a table, in the order of its columns
+Reader = tuple[Callable[[str], Any], str]  # reads a cell, which must be so
+NUMBER: Reader = (float, "a number")
+YES = {"yes": True, "no": False}
 
 
 @dataclass(frozen=True)
 class Table:
-    """A file and its columns, each with what reads a cell."""
+    """A file and its columns."""
 
     file: str
-    columns: dict[str, Callable[[str], Any]]
+    columns: list[str]
 
     def text(self, rows: Iterable[Cells]) -> str:
         """The file's content."""
@@ -40,32 +38,29 @@ class Table:
         return buffer.getvalue()
 
     def read(self, path: Path) -> list[Row]:
-        """The rows of a file that holds `text`."""
+        """The rows of a file that holds `text`, with numbers as numbers."""
         try:
             with path.open(newline="", encoding="utf-8") as file:
                 rows = list(csv.reader(file))
         except (OSError, ValueError, csv.Error) as cause:
             raise InvalidData(f"{path} cannot be read: {cause}; remove it and run again") from None
-        if rows[:1] != [list(self.columns)] or any(len(row) != len(self.columns) for row in rows):
+        if rows[:1] != [self.columns] or any(len(row) != len(self.columns) for row in rows):
             raise InvalidData(f"{path} is not a whole table; remove it and run again")
-        return [self._row(row, path) for row in rows[1:]]
-
-    def _row(self, cells: list[str], path: Path) -> Row:
-        """One row, with numbers as numbers."""
-        found = {}
-        for (name, read), cell in zip(self.columns.items(), cells, strict=True):
-            try:
-                found[name] = read(cell)
-            except (ValueError, KeyError):
-                wanted = {int: "a whole number", float: "a number", yes: "yes or no"}[read]
-                raise InvalidData(
-                    f"{path} has {cell!r} for {name}, which must be {wanted}; run the experiment again"
-                ) from None
-        return found
+        return [{name: _read(name, cell, path) for name, cell in self.named(row).items()} for row in rows[1:]]
 
     def named(self, cells: Cells) -> Row:
         """Computed cells with their names."""
         return dict(zip(self.columns, cells, strict=True))
+
+
+def _read(name: str, cell: str, path: Path) -> Any:
+    read, wanted = READERS.get(name, NUMBER)
+    try:
+        return read(cell)
+    except (ValueError, KeyError):
+        raise InvalidData(
+            f"{path} has {cell!r} for {name}, which must be {wanted}; run the experiment again"
+        ) from None
 
 
 def _cell(value: Any) -> str:
@@ -74,57 +69,39 @@ def _cell(value: Any) -> str:
     return repr(float(value)) if isinstance(value, float) else str(value)
 
 
-TABLES = {
-    "campaigns": Table(
+WORDS = (
+    "experiment scenario collector guardrail design against group world law estimate who claim measured "
+    "verdict"
+)
+WHOLE = "episodes runs episode state action states violations covered bounded ever watched"
+READERS: dict[str, Reader] = {  # of columns that hold no numbers, or whole ones, in any table
+    **dict.fromkeys(WORDS.split(), (str, "words")),
+    **dict.fromkeys(WHOLE.split(), (int, "a whole number")),
+    **dict.fromkeys(("cost", "safe"), (YES.__getitem__, "yes or no")),
+}
+FILES = {
+    "campaigns": (
         "table.csv",
-        {
-            "experiment": str, "scenario": str, "collector": str, "episodes": int, "runs": int,
-            "episode": int, "mse": float, "mse_se": float, "conditional_mse": float,
-            "conditional_se": float, "violation": float, "violation_se": float, "believed": float,
-            "baseline_share": float, "violation_rate": float, "allowance": float, "delta": float,
-        },
+        "experiment scenario collector episodes runs episode mse mse_se conditional_mse conditional_se "
+        "violation violation_se believed baseline_share violation_rate allowance delta",
     ),
-    "guards": Table(
+    "guards": (
         "guardrails.csv",
-        {
-            "experiment": str, "collector": str, "runs": int, "guardrail": str, "cost": yes,
-            "baseline_value": float, "required": float, "episode": int, "budget": float, "budget_se": float,
-            "believed": float, "violation_rate": float,
-        },
+        "experiment collector runs guardrail cost baseline_value required episode budget budget_se believed "
+        "violation_rate",
     ),
-    "limits": Table(
-        "limits.csv",
-        {
-            "scenario": str, "design": str, "limit": float, "constraint_value": float, "required": float,
-            "safe": yes,
-        },
-    ),
-    "designs": Table(
-        "designs.csv", {"scenario": str, "design": str, "state": int, "action": int, "visits": float}
-    ),
-    "prices": Table("prices.csv", {"scenario": str, "alpha": float, "price": float, "paper": float}),
-    "rates": Table(
+    "limits": ("limits.csv", "scenario design limit constraint_value required safe"),
+    "designs": ("designs.csv", "scenario design state action visits"),
+    "prices": ("prices.csv", "scenario alpha price paper"),
+    "rates": (
         "rates.csv",
-        {
-            "scenario": str, "collector": str, "against": str, "runs": int, "episodes": int,
-            "regret": float, "regret_se": float, "limit": float, "exponent": float, "low": float,
-            "high": float, "misfit": float,
-        },
+        "scenario collector against runs episodes regret regret_se limit exponent low high misfit",
     ),
-    "audit": Table(
+    "audit": (
         "audit.csv",
-        {
-            "group": str, "world": str, "states": int, "law": str, "alpha": float, "delta": float,
-            "episodes": int, "collector": str, "estimate": str, "runs": int, "violations": int,
-            "worst": float, "covered": int, "bounded": int, "ever": int, "watched": int, "bias": float,
-            "bias_se": float, "baseline_share": float, "unused": float,
-        },
+        "group world states law alpha delta episodes collector estimate runs violations worst covered "
+        "bounded ever watched bias bias_se baseline_share unused",
     ),
-    "claims": Table(
-        "claims.csv",
-        {
-            "who": str, "claim": str, "measured": str, "value": float, "error": float, "low": float,
-            "high": float, "verdict": str,
-        },
-    ),
-}  # fmt: skip
+    "claims": ("claims.csv", "who claim measured value error low high verdict"),
+}
+TABLES = {kind: Table(file, names.split()) for kind, (file, names) in FILES.items()}

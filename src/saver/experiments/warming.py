@@ -14,6 +14,7 @@ from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,15 @@ from saver.collect import COLLECTORS, Campaign
 from saver.design import exact
 from saver.engine.simulate import cores, simulate
 from saver.errors import StoreFailed
-from saver.experiments.runner import Progress, unseen
+from saver.experiments.work import Progress, silent
 from saver.problem.world import Scenario
 from saver.scenarios import SCENARIOS
 from saver.simulator import Player
 from saver.theory import diagnose
 
 TICK, NEARLY = 0.2, 0.95  # seconds; the most that counts as done of what is not
+EPISODES = 30  # of a campaign: three trials are out at once
+Names = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -44,69 +47,57 @@ class Warmed:
     folder: Path
 
 
-def _played(name: str, *collectors: str) -> None:
-    """Simulated in both engines."""
-    for collector in collectors:
-        simulate(SCENARIOS[name](), collector, episodes=10, runs=2)
-        simulate(SCENARIOS[name](), collector, episodes=4, runs=1, engine="reference")
+def _compile(played: dict[str, Names], asked: dict[str, Names]) -> None:
+    """Collectors by scenario: simulated in both engines, and in campaigns."""
+    for name, collectors in played.items():
+        for collector in collectors:
+            simulate(SCENARIOS[name](), collector, episodes=10, runs=2)
+            simulate(SCENARIOS[name](), collector, episodes=4, runs=1, engine="reference")
+    for name, collectors in asked.items():
+        for collector in collectors:
+            _ask(SCENARIOS[name](), collector)
 
 
-def _asked(name: str, *collectors: str, episodes: int = 30) -> None:
-    """Campaigns, with trials that are out, cancelled and lost, and all that can be asked of them."""
-    scenario: Scenario = SCENARIOS[name]()
-    for collector in collectors:
-        campaign = Campaign(scenario.problem, collector, episodes, seed=1)
-        player = Player(scenario.world, seed=2)
-        for i in range(0, episodes, 3):
-            trials = [campaign.ask() for _ in range(3)]
-            ran = [player.run(trial) for trial in trials]
-            campaign.tell(trials[2], *ran[2])
-            if i % 2:
-                campaign.abandon(trials[0])
-            else:
-                campaign.tell(trials[0], *ran[0])
-            campaign.cancel(trials[1])
-            campaign.estimate(), campaign.budget
-        Campaign.restore(scenario.problem, collector, campaign.state())
+def _ask(scenario: Scenario, collector: str) -> None:
+    """A campaign, with trials that are out, cancelled and lost, and all that can be asked of it."""
+    campaign = Campaign(scenario.problem, collector, EPISODES, seed=1)
+    player = Player(scenario.world, seed=2)
+    for i in range(0, EPISODES, 3):
+        trials = [campaign.ask() for _ in range(3)]
+        ran = [player.run(trial) for trial in trials]
+        campaign.tell(trials[2], *ran[2])
+        if i % 2:
+            campaign.abandon(trials[0])
+        else:
+            campaign.tell(trials[0], *ran[0])
+        campaign.cancel(trials[1])
+        campaign.estimate(), campaign.budget
+    Campaign.restore(scenario.problem, collector, campaign.state())
 
 
-def _one_step() -> None:
-    _played("bandit", *COLLECTORS)
-    _asked("bandit", "saver-opt", "sepec")
-
-
-def _paths() -> None:
-    _played("tree", "saver-opt", "saver", "exact-oracle")
-    _played("gridworld", "saver-opt", "safe-on-policy")
-    _asked("gridworld", "saver-opt", "safe-on-policy")
-
-
-def _guarded() -> None:
-    _played("shop", "saver-opt", "saver", "safe-on-policy")
-    _asked("shop", "saver-opt")
-
-
-def _unknown() -> None:
-    _played("contexts", "saver-opt", "safe-on-policy")
-    _played("unknown-gridworld", "saver-opt")
-    _asked("contexts", "saver-opt", "safe-on-policy")
-
-
-def _designs() -> None:
+def _design() -> None:
     for name in ("bandit", "tree", "gridworld", "shop", "contexts"):
         diagnose(SCENARIOS[name]())
     problem = SCENARIOS["gridworld"]().problem
-    variance = np.ones((problem.mdp.states, problem.mdp.actions))
-    exact(problem, variance)
+    exact(problem, np.ones((problem.mdp.states, problem.mdp.actions)))
 
 
+OPT: Names = ("saver-opt",)
+BOTH: Names = (*OPT, "safe-on-policy")
 CELLS: dict[str, tuple[float, Callable[[], None]]] = {  # about how many seconds, the longest first
-    "several guardrails": (90.0, _guarded),
-    "unknown transitions": (70.0, _unknown),
-    "paths": (60.0, _paths),
-    "one step": (45.0, _one_step),
-    "designs": (30.0, _designs),
-}
+    "several guardrails": (90.0, partial(_compile, {"shop": (*BOTH, "saver")}, {"shop": OPT})),
+    "unknown transitions": (
+        70.0, partial(_compile, {"contexts": BOTH, "unknown-gridworld": OPT}, {"contexts": BOTH}),
+    ),
+    "paths": (
+        60.0,
+        partial(
+            _compile, {"tree": (*OPT, "saver", "exact-oracle"), "gridworld": BOTH}, {"gridworld": BOTH}
+        ),
+    ),
+    "one step": (45.0, partial(_compile, {"bandit": (*COLLECTORS,)}, {"bandit": (*OPT, "sepec")})),
+    "designs": (30.0, _design),
+}  # fmt: skip
 
 
 def do(name: str) -> int:
@@ -118,7 +109,7 @@ def do(name: str) -> int:
     return WATCH.functions - before
 
 
-def warm(*, jobs: int | None = None, progress: Progress = unseen) -> Warmed:
+def warm(*, jobs: int | None = None, progress: Progress = silent) -> Warmed:
     """Compile everything; what is on disk is not compiled again.
 
     `jobs` is the number of processes, by default one for each core. An interrupted run leaves what is done.
@@ -131,7 +122,8 @@ def warm(*, jobs: int | None = None, progress: Progress = unseen) -> Warmed:
             "compiled code cannot be kept: the folder for it cannot be written; set NUMBA_CACHE_DIR to one "
             "that can"
         )
-    with _pool(min(jobs or cores(), len(CELLS))) as pool:
+    spawned = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(jobs or cores(), len(CELLS)), mp_context=spawned) as pool:
         futures = _submitted(pool)
         try:
             _watch(futures, progress)
@@ -148,10 +140,6 @@ def warm(*, jobs: int | None = None, progress: Progress = unseen) -> Warmed:
     return Warmed(found, time.monotonic() - began, place)
 
 
-def _pool(jobs: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"))
-
-
 def _submitted(pool: ProcessPoolExecutor) -> dict[Future[int], str]:
     """All cells, for processes that leave Ctrl-C to this one, which ends them."""
     main = threading.current_thread() is threading.main_thread()
@@ -165,21 +153,18 @@ def _submitted(pool: ProcessPoolExecutor) -> dict[Future[int], str]:
 
 def _watch(futures: dict[Future[int], str], progress: Progress) -> None:
     """Tell the share that is done, by the seconds that cells usually take, as this machine takes them."""
-    total, done, speed = sum(seconds for seconds, _ in CELLS.values()), 0.0, 1.0
-    begun: dict[str, float] = {}
-    pending, spent = set(futures), 0.0
+    total, done, spent, speed = sum(seconds for seconds, _ in CELLS.values()), 0.0, 0.0, 1.0
+    begun: dict[Future[int], float] = {}
+    pending = set(futures)
     while pending:
         finished, pending = wait(pending, TICK)
         now = time.monotonic()
-        for future in [*pending, *finished]:
-            if future.running() or future.done():
-                begun.setdefault(futures[future], now)
+        begun |= {one: now for one in futures if one not in begun and (one.running() or one.done())}
         for future in finished:
-            name = futures[future]
-            done, spent = done + CELLS[name][0], spent + now - begun[name]
+            done, spent = done + CELLS[futures[future]][0], spent + now - begun[future]
             speed = done / max(spent, TICK)
-        running = [futures[future] for future in pending if futures[future] in begun]
-        part = sum(min(NEARLY * CELLS[name][0], speed * (now - begun[name])) for name in running)
-        with suppress(IndexError):
-            progress("compiling", f"compiling: {running[0]}", (done + part) / total)
+        running = {futures[one]: speed * (now - begun[one]) for one in pending if one in begun}
+        part = sum(min(NEARLY * CELLS[name][0], far) for name, far in running.items())
+        with suppress(StopIteration):
+            progress("compiling", f"compiling: {next(iter(running))}", (done + part) / total)
     progress("compiling", "compiling", 1.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -13,56 +13,67 @@ from saver import design
 from saver._types import Floats
 from saver.design.exact import exact_pair
 from saver.engine import Runs, simulate
-from saver.experiments.catalogue import Experiment, Rate
 from saver.problem import Scenario, value, visits
-from saver.problem.seeds import child_seed
+from saver.problem.checks import child_seed
 from saver.scenarios import find_scenario
 from saver.simulator import Truth
 from saver.theory import regret_rate
 from saver.theory.believed import known_twin
-from saver.theory.nodewise import closed_design
+from saver.theory.hardness import closed_design
 from saver.theory.prediction import Forecast
 
+if TYPE_CHECKING:
+    from saver.experiments.catalogue import Experiment, Rate
+
 Tick = Callable[[float], None]  # told which further share is done
+Progress = Callable[[str, str, float], None]  # told the stage, what is being done, the share that is done
+Rows = Iterator[tuple[Any, ...]]
 Designs = dict[str, Floats]  # name -> policy
+GAPS = ((5000, 1e-6), (100_000, 1e-3), (math.inf, 1e-2))  # flows, and how exact a limit they are worth
 
 
-def silent(share: float) -> None:
-    """Tell nobody."""
+def silent(*told: Any) -> None:
+    """A tick, or progress, that nobody watches."""
+
+
+def named_seed(seed: int, *names: str) -> np.random.SeedSequence:
+    """The child of a seed that belongs to these names."""
+    return child_seed(seed, *(zlib.crc32(name.encode()) for name in names))
+
+
+# -- campaigns -----------------------------------------------------------------------------------------------
 
 
 def campaigns(
     experiment: Experiment, collector: str, runs: int, seed: int, threads: int | None, tick: Tick
-) -> Iterator[tuple[Any, ...]]:
+) -> Rows:
     """Errors and violations of one collector at checkpoints, averaged over runs."""
     scenario, found = experiment.make(), _simulated(experiment, collector, runs, seed, threads, tick)
-    mse, mse_se = found.mse()
-    conditional, conditional_se = _average(found.conditional_mse)
-    violation, violation_se = _average(-found.budget)
-    believed, share = found.ledger.mean(axis=0), found.baseline_share.mean(axis=0)
-    rate, problem = found.violation_rate(), scenario.problem
-    allowance = scenario.rails[0].credit
-    for i, k in enumerate(found.checkpoints):
+    told = (
+        *found.mse(), *_average(found.conditional_mse), *_average(-found.budget),
+        found.ledger.mean(axis=0), found.baseline_share.mean(axis=0),
+    )  # fmt: skip
+    rate, allowance = found.violation_rate(), scenario.rails[0].credit
+    for k, *numbers in zip(found.checkpoints, *told, strict=True):
         yield (
-            experiment.name, experiment.scenario, collector, experiment.episodes, runs, int(k), mse[i],
-            mse_se[i], conditional[i], conditional_se[i], violation[i], violation_se[i], believed[i],
-            share[i], rate, int(k) * allowance, problem.delta,
+            experiment.name, experiment.scenario, collector, experiment.episodes, runs, int(k), *numbers,
+            rate, int(k) * allowance, scenario.problem.delta,
         )  # fmt: skip
 
 
 def guards(
     experiment: Experiment, collector: str, runs: int, seed: int, threads: int | None, tick: Tick
-) -> Iterator[tuple[Any, ...]]:
+) -> Rows:
     """The budgets of each guardrail in the campaigns of `campaigns`, in the units that are told."""
     scenario, found = experiment.make(), _simulated(experiment, collector, runs, seed, threads, tick)
     truth = Truth(scenario)
     for rail, required, worth in zip(scenario.problem.rails, truth.required, truth.baselines, strict=True):
-        budget, error = _average(found.budgets[rail.name])
-        believed, broken = found.ledgers[rail.name].mean(axis=0), float(found.broken(rail.name).mean())
-        for i, k in enumerate(found.checkpoints):
+        told = *_average(found.budgets[rail.name]), found.ledgers[rail.name].mean(axis=0)
+        broken = float(found.broken(rail.name).mean())
+        for k, *numbers in zip(found.checkpoints, *told, strict=True):
             yield (
                 experiment.name, collector, runs, rail.name, rail.sign < 0.0, rail.sign * worth,
-                rail.sign * required, int(k), budget[i], error[i], believed[i], broken,
+                rail.sign * required, int(k), *numbers, broken,
             )  # fmt: skip
 
 
@@ -77,28 +88,25 @@ def _simulated(
     if asked not in _LATEST:
         _LATEST.clear()
         _LATEST[asked] = simulate(
-            experiment.make(),
-            collector,
-            episodes=experiment.episodes,
-            runs=runs,
-            seed=named_seed(seed, experiment.name, collector),
-            threads=threads,
-            progress=lambda done: tick(done / runs),
-        )
+            experiment.make(), collector, episodes=experiment.episodes, runs=runs, threads=threads,
+            seed=named_seed(seed, experiment.name, collector), progress=lambda done: tick(done / runs),
+        )  # fmt: skip
     return _LATEST[asked]
 
 
-def rate(asked: Rate, runs: int, seed: int, threads: int | None, tick: Tick) -> Iterator[tuple[Any, ...]]:
+def _average(values: Floats) -> tuple[Floats, Floats]:
+    """Means and their standard errors over the runs."""
+    runs = len(values)
+    spread = values.std(axis=0, ddof=1) if runs > 1 else np.full(values.shape[1], np.nan)
+    return values.mean(axis=0), spread / np.sqrt(runs)
+
+
+def rate(asked: Rate, runs: int, seed: int, threads: int | None, tick: Tick) -> Rows:
     """The regret at each budget with the exponent of the fit."""
     found = regret_rate(
-        find_scenario(asked.scenario),
-        asked.collector,
-        budgets=asked.budgets,
-        runs=runs,
-        against=asked.against,
-        seed=named_seed(seed, "rate", asked.name),
-        threads=threads,
-    )
+        find_scenario(asked.scenario), asked.collector, budgets=asked.budgets, runs=runs, threads=threads,
+        against=asked.against, seed=named_seed(seed, "rate", asked.name),
+    )  # fmt: skip
     for K, regret, se in zip(found.budgets, found.regret, found.stderr, strict=True):
         yield (
             asked.scenario, asked.collector, asked.against, runs, int(K), regret, se, found.limit,
@@ -106,49 +114,62 @@ def rate(asked: Rate, runs: int, seed: int, threads: int | None, tick: Tick) -> 
         )  # fmt: skip
 
 
-def prices(
-    scenarios: tuple[str, ...], alphas: tuple[float, ...], tick: Tick
-) -> Iterator[tuple[str, float, float, float]]:
+# -- designs -------------------------------------------------------------------------------------------------
+
+
+def prices(scenarios: tuple[str, ...], alphas: tuple[float, ...], tick: Tick) -> Rows:
     """What safety costs at each alpha: the exact safe limit, and the paper's way, over the unconstrained."""
     for name in scenarios:
         for alpha in alphas:
             made = find_scenario(name, alpha=alpha)
             problem, variance = made.problem, np.array(made.world.reward.variance)
             free, safe = exact_pair(problem, variance, made.constraint_mean)
-            way = Forecast(made, made.episodes).way(closed_design(problem, variance).policy, None, safe=True)
-            yield name, alpha, safe.price, float(way.limit) / free.limit  # type: ignore[arg-type]
+            _, limit = Forecast(made, made.episodes).long_run(closed_design(problem, variance).policy)
+            yield name, alpha, safe.price, float(limit) / free.limit  # type: ignore[arg-type]
         tick(1.0 / len(scenarios))
 
 
-def designs(scenario: str, tick: Tick) -> Iterator[tuple[str, str, int, int, float]]:
+def designs(scenario: str, tick: Tick) -> Rows:
     """The expected visits of each design."""
-    made, _ = known_twin(find_scenario(scenario))
-    yield from visit_rows(made, policies(made))
+    yield from visit_rows(*compared(scenario, {}))
 
 
-def limits(
-    scenario: str, options: dict[str, Any], tick: Tick
-) -> Iterator[tuple[str, str, float, float, float, bool]]:
+def limits(scenario: str, options: dict[str, Any], tick: Tick) -> Rows:
     """The limit of each design."""
-    made, _ = known_twin(find_scenario(scenario, **options))
-    yield from limit_rows(made, policies(made))
+    yield from limit_rows(*compared(scenario, options))
 
 
-def visit_rows(scenario: Scenario, compared: Designs) -> Iterator[tuple[str, str, int, int, float]]:
+def compared(name: str, options: dict[str, Any]) -> tuple[Scenario, Designs]:
+    """A scenario, with its transitions known, and the designs that are compared in it."""
+    scenario, _ = known_twin(find_scenario(name, **options))
+    problem, variance = scenario.problem, np.array(scenario.world.reward.variance)
+    flows = sum(map(len, problem.mdp.layers)) * problem.mdp.actions
+    gap = next(gap for most, gap in GAPS if flows <= most)
+    free, safe = exact_pair(problem, variance, scenario.constraint_mean, tolerance=gap)
+    found, closed = {"target": problem.first}, closed_design(problem, variance).policy
+    if design.is_tree(problem.mdp):
+        found["tree"] = closed
+    else:
+        if problem.first.ndim == 2:
+            found["dag"] = design.dag(problem.mdp, problem.first, variance).policy
+        found["dag by step"] = closed
+    return scenario, {**found, "exact": free.policy, "exact safe": safe.policy}
+
+
+def visit_rows(scenario: Scenario, compared: Designs) -> Rows:
     """One row for each design, state and action."""
     for name, policy in compared.items():
         for (s, a), d in np.ndenumerate(visits(scenario.problem.mdp, policy)):
             yield scenario.name, name, s, a, d
 
 
-def limit_rows(scenario: Scenario, compared: Designs) -> Iterator[tuple[str, str, float, float, float, bool]]:
+def limit_rows(scenario: Scenario, compared: Designs) -> Rows:
     """One row for each design, in units of one episode; of several guardrails, that which is worst kept."""
     problem, variance = scenario.problem, scenario.world.reward.variance
     for name, policy in compared.items():
         found = design.limit(problem.mdp, problem.first, variance, policy)
         worst = min(guard_rows(scenario, policy), key=lambda row: row.over)
-        safe = worst.over >= -1e-9
-        yield scenario.name, name, found, worst.value, worst.required, safe
+        yield scenario.name, name, found, worst.value, worst.required, worst.over >= -1e-9
 
 
 class Guarded(NamedTuple):
@@ -168,34 +189,3 @@ def guard_rows(scenario: Scenario, policy: Floats) -> list[Guarded]:
         over = rail.relative(worth - rail.required, rail.value)
         found.append(Guarded(rail.name, rail.sign * worth, rail.sign * rail.required, over))
     return found
-
-
-GAPS = ((5000, 1e-6), (100_000, 1e-3), (math.inf, 1e-2))  # flows, and how exact a limit they are worth
-
-
-def policies(scenario: Scenario) -> Designs:
-    """The designs that are compared."""
-    problem, variance = scenario.problem, np.array(scenario.world.reward.variance)
-    flows = sum(map(len, problem.mdp.layers)) * problem.mdp.actions
-    gap = next(gap for most, gap in GAPS if flows <= most)
-    free, safe = exact_pair(problem, variance, scenario.constraint_mean, tolerance=gap)
-    found = {"target": problem.first}
-    if design.is_tree(problem.mdp):
-        found["tree"] = closed_design(problem, variance).policy
-    else:
-        if problem.first.ndim == 2:
-            found["dag"] = design.dag(problem.mdp, problem.first, variance).policy
-        found["dag by step"] = closed_design(problem, variance).policy
-    return {**found, "exact": free.policy, "exact safe": safe.policy}
-
-
-def named_seed(seed: int, *names: str) -> np.random.SeedSequence:
-    """The child of a seed that belongs to these names."""
-    return child_seed(seed, *(zlib.crc32(name.encode()) for name in names))
-
-
-def _average(values: Floats) -> tuple[Floats, Floats]:
-    """Means and their standard errors over the runs."""
-    runs = len(values)
-    spread = values.std(axis=0, ddof=1) if runs > 1 else np.full(values.shape[1], np.nan)
-    return values.mean(axis=0), spread / np.sqrt(runs)

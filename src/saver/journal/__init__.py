@@ -1,13 +1,11 @@
 """Campaigns that survive: every step is in a store before anybody hears of it. `saver.open` is the door."""
 
-from saver.journal.copying import backup, restore
+from saver._late import moved
 from saver.journal.durable import DurableCampaign
-from saver.journal.leases import Lease
-from saver.journal.opening import connect, open_campaign
-from saver.journal.protocol import Journal
-from saver.journal.records import Header, Record
-from saver.journal.running import Reserved, Running
-from saver.journal.verify import Verified
+from saver.journal.folding import Lease, Verified
+from saver.journal.opening import backup, connect, restore
+from saver.journal.protocol import Header, Journal, Record
+from saver.journal.requests import Reserved, Running
 
 __all__ = [
     "DurableCampaign",
@@ -20,6 +18,7 @@ __all__ = [
     "Verified",
     "backup",
     "connect",
-    "open_campaign",
     "restore",
 ]
+
+__getattr__ = moved(__name__, {"open_campaign": "saver.open"})

@@ -1,38 +1,78 @@
 """A campaign whose every step is in a journal before anybody hears of it.
 
-The state in memory is a fold of the journal's records. A request waits for its turn, takes over what others
-have written, does its work, and is answered when its records are durable. If they cannot be written, memory
-is ahead of the journal: it is thrown away and read anew.
+It has a journal and a campaign: the state in memory is a fold of the journal's records (`folding`). A request
+(`requests`) waits for its turn, takes over what others have written, does its work, and is answered when its
+records are durable (`writing`). If they cannot be written, memory is ahead of the journal: it is thrown away
+and read anew.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
+from saver._jit import plainly
 from saver.collect import admit
-from saver.collect import decide as deciding
-from saver.collect.events import Told
-from saver.collect.trial import Trial
+from saver.collect.campaign import Campaign
+from saver.collect.decide import decide
+from saver.collect.events import Event, Trial
+from saver.collect.planned import policies_of
 from saver.errors import CampaignEnded, InvalidData, TooManyOut
-from saver.journal.differences import short
-from saver.journal.records import ASKED, LATE, RENEWED, STARTED, TOLD, Record, body_of
-from saver.journal.running import Reserved, Running
-from saver.journal.writing import Written
+from saver.journal import requests
+from saver.journal.folding import Lease, Stated, Verified, verify
+from saver.journal.protocol import LAST, RENEWED, STARTED, Header, Journal, Record
+from saver.journal.requests import Heard, Reserved, Running, all_heard, key_of, number_of
+from saver.journal.writing import Writing
+from saver.play.policy import Policy
 from saver.problem import checks
 
-AGAIN, WAS_TOLD, WAS_LATE = "again", "told", "late"
-EACH = "(trial, states, actions, rewards, constraints) or (trial, episode)"
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
-class DurableCampaign(Written):
+def request(work: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
+    """It is done in its turn, and its records are durable when it returns."""
+
+    @functools.wraps(work)
+    def asked(self: DurableCampaign, *given: P.args, **more: P.kwargs) -> T:
+        return self._writing.do(functools.partial(work, self, *given, **more))
+
+    return cast(Callable[Concatenate[Any, P], T], asked)
+
+
+def answer(of: Callable[Concatenate[Campaign, P], T]) -> Callable[Concatenate[Any, P], T]:
+    """The campaign's own answer, after what others have written meanwhile."""
+
+    @functools.wraps(of)
+    def found(self: DurableCampaign, *given: P.args, **more: P.kwargs) -> T:
+        with self._writing.looking() as fold:
+            return of(fold.campaign, *given, **more)
+
+    return cast(Callable[Concatenate[Any, P], T], found)
+
+
+def known(of: Callable[[Campaign], T]) -> T:
+    """The same for a property; to a type checker it is what it gives."""
+    return cast(T, property(answer(cast(Any, of).fget)))
+
+
+class DurableCampaign:
     """A `Campaign` in a store; `saver.open` makes it.
 
     Any number of processes may share it (mode="embedded"), or one owns it and its threads share it
     (mode="leader"). All answers of `Campaign` are here.
     """
+
+    def __init__(
+        self, journal: Journal, header: Header, stated: Stated, mode: str, lease: float | None, max_out: int
+    ) -> None:
+        self.header, self.mode, self.lease, self.max_out = header, mode, lease, max_out
+        self._journal, self._writing = journal, Writing(journal, header, stated, mode)
+        setup = self._writing.fold.setup
+        self.name, self.problem, self.collector = header.name, setup.problem, setup.collector
+        self.until, self.losses, self.order = setup.until, setup.losses, setup.order
 
     # -- requests ----------------------------------------------------------------------------------------
 
@@ -43,24 +83,56 @@ class DurableCampaign(Written):
         must be called before it is run, and it costs nothing if it never is. With a `key` the same request
         may be repeated, and gives the same trials.
         """
-        many = 1 if n is None else checks.whole("n", n, 1)
-        if many > self.max_out:
-            raise TooManyOut(
-                f"n is {many}, and max_out is {self.max_out}; open the campaign with a larger one"
-            )
+        many, most = 1 if n is None else checks.whole("n", n, 1), self.max_out
+        if many > most:
+            raise TooManyOut(f"n is {many}, and max_out is {most}; open the campaign with a larger one")
         checks.flag("start", start)
-        found = self._request(functools.partial(self._ask, many, _key(key), start))
+        found = self._ask(many, key_of(key), start)
         return found[0] if n is None else found
 
+    @request
+    def _ask(self, n: int, key: str | None, start: bool) -> list[Trial | Reserved]:
+        on, fold = self._writing, self._writing.fold
+        if key is not None and (found := on.of_key(key)) is not None:
+            return requests.asked_before(on, found, n, start)
+        if fold.campaign.answered:
+            raise CampaignEnded(f"{fold.campaign.ended}; nothing more needs to be asked for")
+        admit.may_ask(fold.setup, fold.state)
+        first, out = fold.state.asked + 1, len(fold.state.out)
+        given = min(n, fold.state.left(fold.setup.episodes))
+        if out + given > self.max_out:
+            raise TooManyOut(
+                f"{out} trials are out, and {given} more are asked for; max_out is {self.max_out}: tell, "
+                "abandon or cancel some, or open the campaign with a larger one"
+            )
+        if start:
+            requests.in_order(on, first)
+        numbers, more = range(first, first + given), {"until": on.until(self.lease), "started": start}
+        for number in numbers:
+            batch = {"n": n, "given": given} if number == first else {}
+            event = decide(fold.setup, fold.state)
+            on.happen(event, key=key if number == first else None, **more, **batch)
+        return [requests.handed(on, number) for number in numbers]
+
+    @request
     def start(self, trial: Trial | Reserved | int) -> Trial:
         """A trial that was asked for with start=False will run now; what `act` is asked of."""
-        return self._request(functools.partial(self._start, _number(trial)))
+        on, number = self._writing, number_of(trial)
+        found = admit.find(on.fold.state, number, "given up; it must not run now")
+        requests.in_order(on, number)
+        if not on.fold.leases[number].started:
+            on.write(STARTED, number, until=on.until(self.lease))
+        return found
 
+    @request
     def renew(self, trial: Trial | int) -> None:
         """A trial takes longer: its lease begins anew."""
-        self._request(functools.partial(self._renew, _number(trial)))
+        on, number = self._writing, number_of(trial)
+        admit.find(on.fold.state, number, "given up; its lease cannot be renewed")
+        requests.has_started(on, number, "renewed")
+        on.write(RENEWED, number, until=on.until(self.lease))
 
-    def tell(  # type: ignore[override]
+    def tell(
         self,
         trial: Trial | int,
         states: Any,
@@ -78,7 +150,7 @@ class DurableCampaign(Written):
         was told is kept, and changes nothing. Something else about a trial that was told is refused.
         """
         said = complete, final_state, states, actions, rewards, constraints
-        return self._request(functools.partial(self._tell_all, [Heard(trial, said, _key(key))]))[0]
+        return self._tell([Heard(trial, said, key_of(key))])[0]
 
     def tell_all(self, told: Iterable[Sequence[Any]]) -> list[str]:
         """What happened in several trials, durable together: sooner than one by one.
@@ -86,49 +158,53 @@ class DurableCampaign(Written):
         Each is (trial, states, actions, rewards, constraints), or (trial, episode). The answers are those of
         `tell`. If one is refused, none is told.
         """
-        heard = _all_heard(told)
-        numbers = [_number(one.trial) for one in heard]
-        if len(set(numbers)) < len(numbers):
-            twice = next(number for number in numbers if numbers.count(number) > 1)
-            raise InvalidData(f"trial {twice} is told twice in one call; tell each trial once")
-        return self._request(functools.partial(self._tell_all, heard, True)) if heard else []
+        heard = all_heard(told)
+        return self._tell(heard, True) if heard else []
 
+    @request
+    def _tell(self, heard: list[Heard], several: bool = False) -> list[str]:
+        """All are looked at before anything happens."""
+        found = []
+        for i, one in enumerate(heard):
+            try:
+                found.append(requests.admitted(self._writing, one))
+            except InvalidData as refused:
+                if not several:
+                    raise
+                raise InvalidData(f"told[{i}], trial {number_of(one.trial)}: {refused}") from None
+        for _, take_effect in found:
+            take_effect()
+        return [word for word, _ in found]
+
+    @request
     def abandon(self, trial: Trial | int, ran: bool | None = None) -> None:
         """As `Campaign.abandon`; again, if it was abandoned already, it changes nothing."""
+        state, number = self._writing.fold.state, number_of(trial)
+        if number not in state.abandoned:
+            self._writing.lose(admit.abandoned(state, number, ran))
 
-        def work() -> None:
-            if _number(trial) not in self._state.abandoned:
-                event = admit.abandoned(self._state, _number(trial), ran)
-                self._caution(event.number)
-                self._happen(event)
-
-        self._request(work)
-
+    @request
     def cancel(self, trial: Trial | Reserved | int, *, unseen: bool = False) -> None:
         """As `Campaign.cancel`; again, if it was cancelled already, it changes nothing.
 
         Only a trial that was asked for with start=False, and not started, can be cancelled with unseen=True.
         """
-        number = _number(trial)
+        fold, number = self._writing.fold, number_of(trial)
+        if number in fold.state.cancelled:
+            return
+        event = admit.cancelled(fold.setup, fold.state, number, unseen)
+        if unseen and fold.leases[number].started:
+            raise InvalidData(
+                f"unseen is True, but trial {number} was started, and where it starts may have been seen in "
+                "another process; ask with start=False what may be cancelled so, or cancel it without "
+                "unseen=True"
+            )
+        self._writing.lose(event)
 
-        def work() -> None:
-            if number in self._state.cancelled:
-                return
-            event = admit.cancelled(self._setup, self._state, number, unseen)
-            if unseen and self._leases.of[number].started:
-                raise InvalidData(
-                    f"unseen is True, but trial {number} was started, and where it starts may have been seen "
-                    "in another process; ask with start=False what may be cancelled so, or cancel it without "
-                    "unseen=True"
-                )
-            self._caution(number)
-            self._happen(event)
-
-        self._request(work)
-
+    @request
     def extend(self, episodes: int) -> None:
         """As `Campaign.extend`."""
-        self._request(lambda: self._happen(admit.extended(episodes)))
+        self._writing.happen(admit.extended(episodes))
 
     @contextmanager
     def trial(self, key: str | None = None) -> Iterator[Running]:
@@ -139,188 +215,95 @@ class DurableCampaign(Written):
                 yield running
             finally:
                 if not running.told:
-                    self._request(functools.partial(self._leave, running.number))
+                    with suppress(InvalidData):  # the campaign was told of it, or it was cancelled
+                        self.abandon(running.number)
 
     def expire(self) -> list[int]:
         """Give up the trials whose time is over, which every request does first; their numbers."""
-        before = set(self._state.out)
-        self._request(lambda: None)
-        return sorted(before - set(self._state.out))
+        before = set(self._writing.fold.leases)
+        self._writing.do(lambda: None)
+        return sorted(before - set(self._writing.fold.leases))
 
     def snapshot(self) -> int:
         """Keep the state now, so that it opens sooner; after which record."""
-        self._request(self._due)
+        self._writing.do(self._writing.keep)
         return self.last
 
-    # -- what requests do --------------------------------------------------------------------------------
+    # -- answers: those of the campaign ------------------------------------------------------------------
 
-    def _ask(self, n: int, key: str | None, start: bool) -> list[Any]:
-        if key is not None and (found := self._of_key(key)) is not None:
-            return self._asked_before(found, n, start)
-        if self._answered:
-            raise CampaignEnded(f"{self.ended}; nothing more needs to be asked for")
-        admit.may_ask(self._setup, self._state)
-        n, asked = min(n, self._state.left(self._setup.episodes)), n
-        if len(self._state.out) + n > self.max_out:
-            raise TooManyOut(
-                f"{len(self._state.out)} trials are out, and {n} more are asked for; max_out is "
-                f"{self.max_out}: tell, abandon or cancel some, or open the campaign with a larger one"
-            )
-        if start:
-            self._in_order(self._state.asked + 1)
-        given = []
-        for i in range(n):
-            event = deciding.decide(self._setup, self._state)
-            batch = {"n": asked, "given": n} if i == 0 else {}
-            self._happen(event, key if i == 0 else None, until=self._until, started=start, **batch)
-            given.append(self._handed(event.number))
-        return given
+    episodes, done, answered = known(Campaign.episodes), known(Campaign.done), known(Campaign.answered)
+    ended, outstanding, counts = known(Campaign.ended), known(Campaign.outstanding), known(Campaign.counts)
+    budget, believed = known(Campaign.budget), known(Campaign.believed)
+    believed_of = known(Campaign.believed_of)
+    estimate, compare = answer(Campaign.estimate), answer(Campaign.compare)
+    uncertainty, statistics = answer(Campaign.uncertainty), answer(Campaign.statistics)
+    to_frame, plot, report = answer(Campaign.to_frame), answer(Campaign.plot), answer(Campaign.report)
 
-    def _handed(self, number: int) -> Trial | Reserved:
-        trial = self._state.out[number]
-        return trial if self._leases.of[number].started else Reserved(trial.number, trial.kind)
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Everything that happened to the campaign itself, in order."""
+        return tuple(event for record in self.records() if (event := record.event) is not None)
 
-    def _asked_before(self, found: Record, n: int, start: bool) -> list[Any]:
-        """Those that are still out: what was told or given up must not run again."""
-        if found.kind != ASKED or found.trial is None:
-            raise _used(found)
-        told = found.told
-        if told["n"] != n:
-            raise InvalidData(
-                f"the key {found.key!r} has asked for {told['n']} trials, not for {n}; use another key"
-            )
-        if told["started"] != start:
-            raise InvalidData(f"the key {found.key!r} has asked with start={not start}; use another key")
-        numbers = range(found.trial, found.trial + told["given"])
-        out = [number for number in numbers if number in self._state.out]
-        if not out:
-            first = numbers[0]
-            raise InvalidData(
-                f"trial {first}, which the key {found.key!r} has asked for, {self._fate(first)}, and none of "
-                "its trials is out; ask with another key"
-            )
-        return [self._handed(number) for number in out]
+    @property
+    def policies(self) -> dict[int, Policy]:
+        """The policy of each trial by its number, as it was when it was asked."""
+        with self._writing.looking() as fold, plainly(fold.setup.small):
+            return policies_of(fold.setup, self.events)
 
-    def _fate(self, number: int) -> str:
-        if number in self._state.abandoned:
-            return "was abandoned"
-        return "was cancelled" if number in self._state.cancelled else "was told"
+    def state(self) -> dict[str, Any]:
+        """The whole campaign as plain data, as `Campaign.state`."""
+        with self._writing.looking("state") as fold:
+            return fold.campaign.state()
 
-    def _start(self, number: int) -> Trial:
-        trial = admit.find(self._state, number, "given up; it must not run now")
-        self._in_order(number)
-        if not self._leases.of[number].started:
-            self._note(STARTED, number, until=self._until)
-        return trial
+    # -- and of the journal ------------------------------------------------------------------------------
 
-    def _in_order(self, number: int) -> None:
-        """With order="asked" no trial starts before one that was asked earlier and is still reserved."""
-        if self._setup.order != "asked":
-            return
-        waits = [n for n, lease in self._leases.of.items() if n < number and not lease.started]
-        if waits:
-            raise InvalidData(
-                f"trial {number} cannot start before trial {min(waits)}, which is reserved: the campaign was "
-                "declared with order='asked'; start or cancel the earlier ones first"
-            )
+    @property
+    def last(self) -> int:
+        """The number of the last record."""
+        with self._writing.looking() as fold:
+            return fold.seq
 
-    def _renew(self, number: int) -> None:
-        admit.find(self._state, number, "given up; its lease cannot be renewed")
-        if not self._leases.of[number].started:
-            raise Reserved(number, "").refused("renewed")
-        self._note(RENEWED, number, until=self._until)
+    def records(self, after: int = 0, most: int | None = None) -> list[Record]:
+        """What happened after record number `after`, as it is stored."""
+        with self._writing.looking(fresh=False):
+            checks.whole("after", after, 0, LAST)
+            if most is not None:
+                checks.whole("most", most, 1, LAST)
+            return self._journal.records(self.header.id, after, most)
 
-    def _leave(self, number: int) -> None:
-        """The end of a block in which nothing was told."""
-        if number in self._state.out:
-            self._caution(number)
-            self._happen(admit.abandoned(self._state, number, None))
+    @property
+    def leases(self) -> dict[int, Lease]:
+        """Those of the trials that are out."""
+        with self._writing.looking() as fold:
+            return dict(fold.leases)
 
-    def _tell_all(self, heard: list[Heard], several: bool = False) -> list[str]:
-        """All are looked at before anything happens."""
-        events = []
-        for i, one in enumerate(heard):
-            try:
-                events.append(self._admitted(*one))
-            except InvalidData as refused:
-                if not several:
-                    raise
-                raise InvalidData(f"told[{i}], trial {_number(one.trial)}: {refused}") from None
-        return [self._take_in(event, one.key) for event, one in zip(events, heard, strict=True)]
+    @property
+    def given_up(self) -> dict[str, int]:
+        """How many trials were abandoned, and how many never started."""
+        with self._writing.looking() as fold:
+            return {"abandoned": len(fold.state.abandoned), "cancelled": len(fold.state.cancelled)}
 
-    def _admitted(self, trial: Any, said: tuple[Any, ...], key: str | None) -> Told:
-        if isinstance(trial, Reserved):
-            raise trial.refused("told")
-        trial = trial.trial if isinstance(trial, Running) else trial
-        number, used = _number(trial), None if key is None else self._of_key(key)
-        if used is not None and (used.trial != number or used.kind not in (TOLD, LATE)):
-            raise _used(used)
-        if number in self._state.out:
-            if not self._leases.of[number].started:
-                raise Reserved(number, "").refused("told")
-            return admit.told(self._setup, self._state, trial, *said)
-        if number > self._state.asked or number < 1:
-            raise InvalidData(f"trial {number} was never asked; {self._state.asked} were")
-        late = Told(number, admit.seen(self._setup, *said), said[0])
-        body = body_of(late)
-        if used is not None and not used.says(body):
-            raise InvalidData(f"the key {key!r} has told something else of trial {number}; use another key")
-        if any(record.kind == TOLD and not record.says(body) for record in self._of_trial(number)):
-            raise InvalidData(f"trial {number} was told already, and otherwise; what was told first stands")
-        return late
+    def image(self) -> dict[str, Any]:
+        """All that the records so far have made, as plain data."""
+        return self._writing.fold.image()
 
-    def _take_in(self, event: Told, key: str | None) -> str:
-        """What became of what was told."""
-        number = event.number
-        if number in self._state.out:
-            self._happen(event, key)
-            return WAS_TOLD
-        body, before = body_of(event), self._of_trial(number)
-        if any(record.kind == TOLD for record in before):
-            return AGAIN
-        if all(not record.says(body) for record in before if record.kind == LATE):
-            self._write(LATE, number, body, key, None, {})
-        return WAS_LATE
+    def verify(self) -> Verified:
+        """Read everything anew, from the first record, and compare it with all that is kept of it."""
+        with self._writing.looking() as fold:
+            return verify(fold)
 
+    def close(self) -> None:
+        """Let go of the store; nothing is lost."""
+        self._writing.close()
 
-class Heard(NamedTuple):
-    """What was said of a trial: whether it is complete, where it ended, and its columns."""
+    def __enter__(self) -> Self:
+        return self
 
-    trial: Any
-    said: tuple[Any, ...]
-    key: str | None = None
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
-
-def _number(trial: Trial | Reserved | Running | int) -> int:
-    if isinstance(trial, Trial | Reserved | Running):
-        return int(trial.number)
-    return checks.whole("trial", trial, 1)
-
-
-def _all_heard(told: Any) -> list[Heard]:
-    """What `tell_all` was given, item by item."""
-    if isinstance(told, str | dict) or not isinstance(told, Iterable):
-        raise InvalidData(f"told is {short(told)}; it must hold {EACH}")
-    heard = []
-    for i, item in enumerate(told):
-        if not isinstance(item, tuple | list) or len(item) not in (2, 5):
-            raise InvalidData(f"told[{i}] is {short(item)}; it must be {EACH}")
-        heard.append(Heard(item[0], (True, None, *item[1:])))
-    return heard
-
-
-def _used(record: Record) -> InvalidData:
-    """The error of a key that another request has."""
-    return InvalidData(
-        f"the key {record.key!r} was used for something else: trial {record.trial} {record.kind}"
-    )
-
-
-def _key(key: Any) -> str | None:
-    if key is None:
-        return None
-    if not isinstance(key, str) or not 0 < len(key) <= 200:
-        raise InvalidData(f"key is {short(key)}; it must be a text of 1 to 200 characters")
-    if "\0" in key or key.encode(errors="replace").decode() != key:
-        raise InvalidData(f"key is {key!r}, which no store can keep; leave out \\0 and halves of characters")
-    return key
+    def __repr__(self) -> str:
+        if self._writing.gone:
+            return f"DurableCampaign({self.name!r}, closed)"
+        with self._writing.looking() as fold:
+            return repr(fold.campaign)

@@ -1,206 +1,220 @@
-"""A campaign as a fold of a journal's records: read, followed, thrown away and read anew."""
+"""A campaign as a fold of a journal's records: read, followed, thrown away, read anew and compared.
+
+No thread and no lock is here, and nothing is written: `writing` does that.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-import os
-import threading
 import zlib
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+from saver._jit import plainly
 from saver.collect import snapshot
+from saver.collect.apply import apply
 from saver.collect.campaign import Campaign
 from saver.collect.collectors import Collector
-from saver.collect.events import Event
+from saver.collect.events import Event, Learned
 from saver.collect.setup import Setup
 from saver.collect.state import State
-from saver.errors import InvalidData, StoreFailed
-from saver.journal.leases import Lease, Leases
-from saver.journal.protocol import Journal, in_parts
-from saver.journal.records import FIRST, Header, Record
-from saver.problem import checks
+from saver.errors import StoreFailed
+from saver.journal.protocol import CREATED, FIRST, LAST, Header, Journal, Record, in_parts
 from saver.problem.statement import Problem
 
-LAST = 2**62  # no record has a larger number
+
+@dataclass(frozen=True)
+class Lease:
+    """Of a trial that is out.
+
+    Attributes:
+        until: when it expires, by the store's clock; None: never.
+        started: whether it may have run; only what was not is free when it expires.
+    """
+
+    until: float | None
+    started: bool = True
 
 
 class Stated(NamedTuple):
-    """What a campaign is made of; `begin` makes it as it is before its first record."""
+    """What a campaign is made of.
+
+    Attributes:
+        problem: what is asked.
+        collector: how data are collected.
+        setup: prepares both, which may take long, and is done where it must.
+        plain: what is stored, and must be the same when the campaign is opened again.
+        learned: what is known before the first trial, if anything.
+    """
 
     problem: Problem
-    collector: Collector | str
-    begin: Callable[[], tuple[Setup, State]]
+    collector: Collector
+    setup: Callable[[], Setup]
+    plain: dict[str, Any]
+    learned: Learned | None = None
 
 
-class Folded(Campaign):
-    """What the records of a campaign make of it. It only reads; requests are a subclass's."""
+def made_of(journal: Journal, header: Header) -> dict[str, Any]:
+    """As it was stored; refused if it was changed since: what a campaign promises hangs on that."""
+    first = journal.records(header.id, 0, 1)
+    if not first or first[0].kind != CREATED or first[0].sealed(FIRST).chain != first[0].chain:
+        raise StoreFailed(
+            f"{journal.name}, campaign {header.name!r}: the record of its making is missing or was changed; "
+            "restore a backup"
+        )
+    told = first[0].told
+    try:
+        if told["setup"] != header.fingerprint or told.get("text", header.seal) != header.seal:
+            raise ValueError
+        return dict(json.loads(header.setup))
+    except ValueError:
+        raise StoreFailed(
+            f"what the campaign {header.name!r} is said to be made of was changed or damaged since it was "
+            "made; restore a backup"
+        ) from None
+
+
+class Fold:
+    """What the records so far make of a campaign, and of the leases of its trials that are out.
+
+    `setup`, `state` (one object, which changes record by record) and `campaign`, which answers from both;
+    `leases` by the numbers of trials; `seq`, `chain` and `at` of the last record. `stale`: memory is not what
+    the records make, and must be read anew. `kept`: after which record there is a snapshot, as far as is
+    known here. `warned`: `caution` has been said.
+    """
 
     def __init__(self, journal: Journal, header: Header, stated: Stated) -> None:
-        self.header = header
-        self._journal, self._stated, self._pid = journal, stated, os.getpid()
-        self._lock, self._busy, self._closed = threading.RLock(), False, False
-        self._stale, self._alone = False, False  # memory is ahead of the journal; nobody else writes
-        self._leases, self._seq, self._kept, self._chain, self._at = Leases(), 0, 0, FIRST, -math.inf
-        self._reload()
+        self.journal, self.header, self.stated = journal, header, stated
+        self.id, self.name = header.id, header.name
 
-    @property
-    def name(self) -> str:
-        """What the journal calls it."""
-        return self.header.name
+    def begin(self) -> None:
+        """Before the first record."""
+        setup = self.stated.setup()
+        with plainly(setup.small):
+            state = State.begin(setup, self.stated.plain["seed"])
+        self._set(setup, state, {}, 0, FIRST, -math.inf)
 
-    @property
-    def last(self) -> int:
-        """The number of the last record."""
-        with self._lock:
-            self._fresh()
-            return self._seq
+    def _set(
+        self, setup: Setup, state: State, leases: dict[int, Lease], seq: int, chain: bytes, at: float
+    ) -> None:
+        self.setup, self.state, self.leases = setup, state, leases
+        self.seq, self.chain, self.at = seq, chain, at
+        self.campaign, self.stale, self.warned = Campaign.of(setup, state), False, False
 
-    def records(self, after: int = 0, most: int | None = None) -> list[Record]:
-        """What happened after record number `after`, as it is stored."""
-        self._alive()
-        checks.whole("after", after, 0, LAST)
-        if most is not None:
-            checks.whole("most", most, 1, LAST)
-        with self._lock:
-            return self._journal.records(self.header.id, after, most)
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """Everything that happened to the campaign itself, in order."""
-        return tuple(event for record in self.records() if (event := record.event) is not None)
-
-    @property
-    def leases(self) -> dict[int, Lease]:
-        """Those of the trials that are out."""
-        with self._lock:
-            self._fresh()
-            return dict(self._leases.of)
-
-    @property
-    def given_up(self) -> dict[str, int]:
-        """How many trials were abandoned, and how many never started."""
-        with self._lock:
-            self._fresh()
-            return {"abandoned": len(self._state.abandoned), "cancelled": len(self._state.cancelled)}
-
-    def verify(self) -> Any:
-        """Read everything anew, from the first record: see `saver.journal.verify`."""
-        from saver.journal.verify import verify
-
-        self._alive()
-        with self._lock:
-            self._fresh()
-            return verify(self._journal, self.header, self._stated, self._seq, self.image())
-
-    def close(self) -> None:
-        """Let go of the store; nothing is lost."""
-        if self._pid != os.getpid():
-            return  # the connection is of the process that opened it
-        with self._lock:
-            self._journal.close()
-            self._closed = True
-
-    def __repr__(self) -> str:
-        if self._closed or self._pid != os.getpid():
-            return f"DurableCampaign({self.name!r}, closed)"
-        return super().__repr__()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    # -- memory and journal ------------------------------------------------------------------------------
-
-    def _fresh(self) -> None:
-        """Before a look: what others have written meanwhile."""
-        self._alive()
-        if not self._busy:
-            self._catch_up()
-
-    def _alive(self) -> None:
-        if self._closed:
-            raise StoreFailed(f"the campaign {self.name!r} was closed; open it anew")
-        if self._pid != os.getpid():
-            raise StoreFailed(
-                f"the campaign {self.name!r} was opened by another process, of which this one is a copy; "
-                "open it here"
-            )
-
-    def _catch_up(self) -> None:
-        if self._stale:
-            self._reload()
-        elif not self._alone:
-            self._follow()
-
-    def _follow(self) -> None:
-        """What was written since, by anybody."""
-        for part in in_parts(self._journal, self.header.id, self._seq):
-            for record in part:
-                self._replay(record)
-
-    def _replay(self, record: Record) -> None:
-        if record.seq != self._seq + 1 or record.sealed(self._chain).chain != record.chain:
-            raise StoreFailed(
-                f"{self._journal.name}, campaign {self.name!r}: record {record.seq} does not follow from "
-                "those before it; it was changed or damaged: restore a backup"
-            )
-        self._stale = True  # until all of it has happened
-        self._fold(record, *record.read())
-        self._stale = False
-
-    def _reload(self) -> None:
+    def reload(self) -> None:
         """From the last snapshot, or from the beginning."""
-        kept, lock, busy = self._journal.snapshots(self.header.id), self._lock, self._busy
-        self._stale = False
+        kept = self.journal.snapshots(self.id)
         while kept and not self._recalled(kept[-1]):
             kept.pop()
+        self.kept = kept[-1] if kept else 0
         if not kept:
-            self._begin(*self._stated.begin(), None)
-            self._leases, self._seq, self._chain, self._at = Leases(), 0, FIRST, -math.inf
-        self._kept, self._lock, self._busy = kept[-1] if kept else 0, lock, busy
-        self._follow()
+            self.begin()
+        self.follow()
 
     def _recalled(self, place: int) -> bool:
         """From a snapshot; a damaged one is left aside, as the records are all there: `verify` names it."""
         try:
-            self._recall(read(self._journal.snapshot(self.header.id, place)))
-        except (zlib.error, ValueError, KeyError, TypeError, InvalidData):
+            image = read(self.journal.snapshot(self.id, place))
+            setup, state, _ = snapshot.load(self.stated.problem, self.stated.collector, image["campaign"])
+            leases = {int(number): Lease(*item) for number, item in image["leases"].items()}
+            self._set(setup, state, leases, image["seq"], bytes.fromhex(image["chain"]), image["at"])
+        except (zlib.error, ValueError, KeyError, TypeError):
             return False
         return True
 
-    def _recall(self, image: dict[str, Any]) -> None:
-        self._begin(*snapshot.load(self._stated.problem, self._stated.collector, image["campaign"]))
-        self._leases, self._seq, self._at = Leases(image["leases"]), image["seq"], image["at"]
-        self._chain = bytes.fromhex(image["chain"])
+    def follow(self, until: int | None = None) -> None:
+        """What was written since, by anybody; up to a record, which must be there."""
+        for part in in_parts(self.journal, self.id, self.seq, LAST if until is None else until):
+            for record in part:
+                if record.seq != self.seq + 1 or record.sealed(self.chain).chain != record.chain:
+                    raise StoreFailed(
+                        f"{self.journal.name}, campaign {self.name!r}: record {record.seq} does not "
+                        "follow from those before it; it was changed or damaged: restore a backup"
+                    )
+                self.take(record, *record.read())
+        if until not in (None, self.seq):
+            raise StoreFailed(f"the campaign {self.name!r} has {self.seq} records, and {until} were there")
+
+    def take(self, record: Record, event: Event | None, more: dict[str, Any]) -> None:
+        """What a record does: to the campaign, and to leases."""
+        self.stale = True  # until all of it has happened
+        if event is not None:
+            apply(self.setup, self.state, event)
+        if record.trial is not None and "until" in more:  # it was asked for, starts, or its lease is renewed
+            self.leases[record.trial] = Lease(more["until"], more.get("started", True))
+        elif record.trial is not None and event is not None:
+            self.leases.pop(record.trial, None)
+        self.chain, self.seq, self.at, self.stale = record.chain, record.seq, record.at, False
 
     def image(self) -> dict[str, Any]:
         """All that the records so far have made, as plain data."""
         return {
-            "campaign": snapshot.dump(self._setup, self._state),
-            "leases": self._leases.plain(),
-            "seq": self._seq,
-            "at": self._at,
-            "chain": self._chain.hex(),
+            "campaign": snapshot.dump(self.setup, self.state),
+            "leases": {str(number): [lease.until, lease.started] for number, lease in self.leases.items()},
+            "seq": self.seq,
+            "at": self.at,
+            "chain": self.chain.hex(),
         }
-
-    def _fold(self, record: Record, event: Event | None, more: dict[str, Any]) -> None:
-        """What a record does: to the campaign, and to leases."""
-        if event is not None:
-            self._take(event)
-        self._leases.after(record, more)
-        self._chain, self._seq, self._at = record.chain, record.seq, record.at
 
 
 def read(body: bytes) -> dict[str, Any]:
     """An image from bytes."""
-    found: dict[str, Any] = json.loads(zlib.decompress(body))
-    return found
+    return dict(json.loads(zlib.decompress(body)))
 
 
 def pressed(image: dict[str, Any]) -> bytes:
     """An image as bytes."""
     return zlib.compress(json.dumps(image, separators=(",", ":")).encode(), 1)
+
+
+# -- everything anew, from the first record, compared with all that is kept of it ----------------------------
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What was found in order.
+
+    Attributes:
+        records: read, each sealed by the one before.
+        snapshots: compared with the records before them, bit by bit.
+        chain: the last seal, in hex: keep it elsewhere, and nobody can change the past unseen.
+    """
+
+    records: int
+    snapshots: int
+    chain: str
+
+
+def verify(live: Fold) -> Verified:
+    """Refuse a journal whose records, snapshots or live image do not belong together."""
+    anew, same = Fold(live.journal, live.header, live.stated), 0
+    anew.begin()
+    for place in live.journal.snapshots(live.id):
+        if place <= live.seq:
+            anew.follow(place)
+            same += _same(anew, live.journal.snapshot(live.id, place))
+    anew.follow(live.seq)
+    if anew.image() != live.image():
+        raise StoreFailed(
+            f"the campaign {live.name!r} in memory is not what its {live.seq} records make; open it anew"
+        )
+    return Verified(live.seq, same, anew.chain.hex())
+
+
+def _same(made: Fold, body: bytes) -> bool:
+    """Whether a snapshot is of this version, and then what the records make; others are left aside."""
+    try:
+        kept = read(body)
+    except (zlib.error, ValueError, TypeError):
+        kept = {}
+    match kept:
+        case {"campaign": {"format": int(form)}} if form < snapshot.FORMAT:
+            return False
+    if made.image() != kept:
+        raise StoreFailed(
+            f"the snapshot of {made.name!r} after record {made.seq} is not what the records before it make; "
+            "it was changed: restore a backup"
+        )
+    return True

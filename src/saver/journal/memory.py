@@ -7,8 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from saver.journal.protocol import Waiting, held_by
-from saver.journal.records import Header, Record
+from saver.journal.protocol import Header, Journal, Record, Waiting, held_by
 
 
 class Shelf:
@@ -19,28 +18,25 @@ class Shelf:
         self.headers: dict[str, Header] = {}
         self.rows: dict[int, list[Record]] = {}
         self.kept: dict[int, dict[int, bytes]] = {}
-        self.holders: dict[int, list[bool]] = {}
+        self.holders: list[tuple[int, bool, Journal]] = []  # of which campaign, and whether alone
 
 
 SHELF = Shelf()
 
 
-class MemoryJournal:
+class MemoryJournal(Journal):
     """A view of the shelf."""
 
     name = "memory:"
 
     def __init__(self) -> None:
-        self.shelf, self.held = SHELF, list[tuple[int, bool]]()
-        self.fresh: list[Record] = []
-        self.looks: dict[int, bytes] = {}
+        self.shelf = SHELF
+        self.fresh, self.looks = list[Record](), dict[int, bytes]()  # of the transaction
 
     def campaigns(self) -> list[Header]:
-        """All of them."""
         return list(self.shelf.headers.values())
 
     def create(self, header: Header, first: Sequence[Record]) -> Header:
-        """A new one, or that of the name."""
         with self.shelf.lock:
             if header.name not in self.shelf.headers:
                 made = header._replace(id=len(self.shelf.headers) + 1)
@@ -49,17 +45,14 @@ class MemoryJournal:
             return self.shelf.headers[header.name]
 
     def hold(self, campaign: int, *, alone: bool) -> None:
-        """Alone, or beside others."""
         with self.shelf.lock:
-            others = self.shelf.holders.setdefault(campaign, [])
+            others = [led for held, led, _ in self.shelf.holders if held == campaign]
             if any(others) or (alone and others):
                 raise held_by("a leader" if any(others) else "others", alone)
-            others.append(alone)
-            self.held.append((campaign, alone))
+            self.shelf.holders.append((campaign, alone, self))
 
     @contextmanager
     def writing(self, campaign: int, meanwhile: Waiting = None) -> Iterator[MemoryJournal]:
-        """One transaction at a time."""
         with self.shelf.lock:
             self.fresh, self.looks = [], {}
             yield self
@@ -67,44 +60,33 @@ class MemoryJournal:
             self.shelf.kept[campaign] |= self.looks
 
     def now(self) -> float:
-        """The process's clock."""
         return time.time()
 
     def flush(self) -> None:
         """Nothing outlives the process."""
 
     def append(self, records: Sequence[Record]) -> None:
-        """Written when the block ends."""
         self.fresh += records
 
     def keep(self, seq: int, body: bytes) -> None:
-        """Likewise."""
         self.looks[seq] = body
 
     def records(self, campaign: int, after: int = 0, most: int | None = None) -> list[Record]:
-        """Those after a number."""
         rows = self.shelf.rows[campaign]
         return rows[after : len(rows) if most is None else after + most]
 
     def of_key(self, campaign: int, key: str) -> Record | None:
-        """By its key."""
         return next((record for record in self.shelf.rows[campaign] if record.key == key), None)
 
     def of_trial(self, campaign: int, trial: int) -> list[Record]:
-        """Of a trial."""
         return [record for record in self.shelf.rows[campaign] if record.trial == trial]
 
     def snapshots(self, campaign: int) -> list[int]:
-        """Their places."""
         return sorted(self.shelf.kept[campaign])
 
     def snapshot(self, campaign: int, seq: int) -> bytes:
-        """One of them."""
         return self.shelf.kept[campaign][seq]
 
     def close(self) -> None:
-        """Let go."""
         with self.shelf.lock:
-            for campaign, alone in self.held:
-                self.shelf.holders[campaign].remove(alone)
-            self.held = []
+            self.shelf.holders = [held for held in self.shelf.holders if held[-1] is not self]

@@ -1,47 +1,48 @@
-"""`saver.open`: from a URL and a name to a campaign, made or found."""
+"""From a URL to campaigns: `saver.open` makes or finds one; a store is copied to a backup, and back."""
 
 from __future__ import annotations
 
-import hashlib
+import functools
 import json
 import math
 import os
 import platform
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from saver._jit import plainly
+from saver._files import replacing
 from saver.collect import admit
-from saver.collect.collectors import OWN, Collector, find_collector
+from saver.collect.collectors import COLLECTORS, OWN, Collector, find_collector
 from saver.collect.knowledge import Knowledge
-from saver.collect.setup import Setup
-from saver.collect.state import State
-from saver.collect.stopping import Precise, check_stopping
+from saver.collect.setup import Precise, Setup, check_stopping
 from saver.errors import InvalidData, InvalidProblem, StoreFailed
-from saver.journal.differences import differing, short
 from saver.journal.durable import DurableCampaign
-from saver.journal.folding import Stated
+from saver.journal.folding import Stated, made_of
 from saver.journal.memory import MemoryJournal
-from saver.journal.protocol import Journal
-from saver.journal.records import CREATED, FIRST, LEARNED, Header, Record, body_of
+from saver.journal.postgres import PostgresJournal
+from saver.journal.protocol import CREATED, FIRST, LEARNED, Header, Journal, Record, body_of, in_parts
+from saver.journal.requests import short
+from saver.journal.sqlite import SqliteJournal
 from saver.problem import checks
 from saver.problem.codec import fingerprint, pack, unpack
 from saver.problem.episode import Episode
 from saver.problem.history import History
 from saver.problem.statement import Problem
-from saver.safety.shares import ARGUMENT
+from saver.safety.argument import ARGUMENT
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 MODES, EXISTS, DURABILITY = ("embedded", "leader", "read"), ("load", "refuse"), ("power", "process")
-USUAL = {"seed": 0, "losses": "hostile", "order": "any"}
+USUAL = {"seed": 0, "losses": "hostile", "order": "any"}  # None is usual for all others
 SCHEMES = "memory:, sqlite:///file.db, a path, or postgresql://user@host/database"
+MOST = 3  # differences that are said
 
 
-def open_campaign(
+def open(  # noqa: A001  (as the package names it)
     url: str | os.PathLike[str],
     name: str,
     problem: Problem | None = None,
@@ -93,12 +94,12 @@ def open_campaign(
     if lease is not None:
         lease = checks.between("lease", lease, 0.0, math.inf, closed=(False, False))
     checks.whole("max_out", max_out, 1)
-    given = None
-    if problem is not None:
-        given = Given(problem, collector, episodes, knowledge, history, seed, losses, order, until)
-    else:
-        _nothing_else(collector, episodes, knowledge, history, until, seed=seed, losses=losses, order=order)
-    makes = problem is not None and mode != "read"
+    rest = {
+        **{"collector": collector, "episodes": episodes, "knowledge": knowledge, "history": history},
+        **{"until": until, "seed": seed, "losses": losses, "order": order},
+    }
+    given = _given(problem, rest)
+    makes = given is not None and mode != "read"
     journal = connect(url, durability, make=makes)
     try:
         header = next((one for one in journal.campaigns() if one.name == name), None)
@@ -108,14 +109,124 @@ def open_campaign(
             raise StoreFailed(
                 f'{journal.name} has a campaign {name!r} already; give another name, or exists="load"'
             )
-        check_made(journal, header)
-        stated = stated_of(header, given)
+        stated = _stated(journal, header, given)
         if mode != "read":
             journal.hold(header.id, alone=mode == "leader")
         return DurableCampaign(journal, header, stated, mode, lease, max_out)
     except BaseException:
         journal.close()
         raise
+
+
+# -- what a campaign is made of: as given, and as stored -----------------------------------------------------
+
+
+def _given(problem: Problem | None, rest: dict[str, Any]) -> Stated | None:
+    """What a user says, if anything; what would be ignored is refused: without a problem all is as stored."""
+    if problem is None:
+        for name, value in rest.items():
+            if (value != USUAL[name]) if name in USUAL else (value is not None):
+                raise InvalidProblem(
+                    f"{name} was given without a problem; give the problem too, and what differs is named, "
+                    "or neither, and the campaign is as it was made"
+                )
+        return None
+    if rest["collector"] is None or rest["episodes"] is None:
+        raise InvalidProblem(
+            "a problem was given without a collector or a number of episodes; give all three"
+        )
+    history, seed = rest.pop("history"), checks.whole("seed", rest.pop("seed"), 0, 2**63 - 1)
+    setup = Setup(problem, **rest)
+    past = problem.history if history is None else history
+    learned = None if past is None else admit.learned(setup, past)
+    plain = {
+        "problem": pack(problem),
+        "collector": setup.collector.described(),
+        "episodes": setup.episodes,
+        "seed": seed,
+        "losses": setup.losses,
+        "order": setup.order,
+        "until": pack(setup.until),
+        "knowledge": {name: pack(getattr(setup.knowledge, name)) for name in setup.collector.knows},
+        "history": None if learned is None else fingerprint(learned.history),
+    }
+    return Stated(problem, setup.collector, lambda: setup, plain, learned)
+
+
+def _made(journal: Journal, name: str, given: Stated | None) -> Header:
+    if given is None:
+        known = ", ".join(one.name for one in journal.campaigns()) or "none"
+        raise StoreFailed(
+            f"{journal.name} has no campaign {name!r} (it has: {known}); to make it, give problem, collector "
+            "and episodes"
+        )
+    check_stopping(given.problem, given.setup().until)
+    text, now = json.dumps(given.plain, sort_keys=True), journal.now()
+    versions = {"argument": str(ARGUMENT), "python": platform.python_version()}
+    versions |= {name: version(name) for name in ("numpy", "scipy", "numba")}
+    header = Header(0, name, fingerprint(given.plain), text, json.dumps(versions), now)
+    body = body_of(setup=header.fingerprint, text=header.seal)
+    records = [Record(1, CREATED, None, None, body, b"", now, "open").sealed(FIRST)]
+    if given.learned is not None:
+        learned = Record(2, LEARNED, None, None, body_of(given.learned), b"", now, "open")
+        records.append(learned.sealed(records[0].chain))
+    return journal.create(header, records)
+
+
+def _stated(journal: Journal, header: Header, given: Stated | None) -> Stated:
+    """What a campaign that is there is made of: as given, if that is the same, or as stored."""
+    plain = made_of(journal, header)
+    if given is not None:
+        if fingerprint(given.plain) != header.fingerprint:
+            raise StoreFailed(
+                f"the campaign {header.name!r} was made of something else: {differing(plain, given.plain)}; "
+                "what a campaign promises is fixed before its first episode: give what it was made of, or "
+                "another name"
+            )
+        return given
+    if plain["collector"].get("design") == OWN:
+        raise StoreFailed(
+            f"the design of the campaign {header.name!r} is a function, which is not stored; give problem, "
+            "collector and episodes"
+        )
+    problem, collector = unpack(plain["problem"]), find_collector(unpack(plain["collector"]))
+    knowledge = Knowledge(**{name: unpack(item) for name, item in plain["knowledge"].items()})
+    rest = knowledge, plain["losses"], plain["order"], unpack(plain["until"])
+    setup = functools.partial(Setup, problem, collector, plain["episodes"], *rest)
+    return Stated(problem, collector, setup, plain)
+
+
+def differing(stored: Any, given: Any) -> str:
+    """The first differences between two pieces of plain data."""
+    found = list(_paths(_spoken(stored), _spoken(given), ""))
+    rest = f", and {len(found) - MOST} more" if len(found) > MOST else ""
+    return "; ".join(found[:MOST]) + rest
+
+
+def _spoken(plain: Any) -> Any:
+    """With the name of its collector in the place of what that is made of."""
+    names = {json.dumps(row.described(), sort_keys=True): name for name, row in COLLECTORS.items()}
+    name = names.get(json.dumps(plain.get("collector"), sort_keys=True)) if isinstance(plain, dict) else None
+    return plain if name is None else {**plain, "collector": name}
+
+
+def _paths(stored: Any, given: Any, at: str) -> Iterator[str]:
+    if isinstance(stored, dict) and isinstance(given, dict):
+        for name in sorted({*stored, *given}):
+            yield from _paths(stored.get(name), given.get(name), f"{at}.{name}" if at else name)
+    elif isinstance(stored, list) and isinstance(given, list) and len(stored) == len(given):
+        for place, (one, other) in enumerate(zip(stored, given, strict=True)):
+            yield from _paths(one, other, f"{at}[{place}]")
+    elif stored != given:
+        yield f"{at} is {_short(given)}, and was {_short(stored)}"
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return "the default" if value is None else text if len(text) < 60 else f"{text[:57]}..."
+
+
+# -- the journal at a URL, and copies of it ------------------------------------------------------------------
 
 
 def connect(url: Any, durability: str = "power", *, make: bool = False) -> Journal:
@@ -131,8 +242,6 @@ def connect(url: Any, durability: str = "power", *, make: bool = False) -> Journ
         )
     scheme = urlsplit(text).scheme
     if scheme in ("postgresql", "postgres"):
-        from saver.journal.postgres import PostgresJournal
-
         return PostgresJournal(text, durability)
     if scheme == "sqlite":
         if not text.startswith("sqlite:///") or len(text) == len("sqlite:///"):
@@ -144,161 +253,53 @@ def connect(url: Any, durability: str = "power", *, make: bool = False) -> Journ
         raise StoreFailed(f"the URL is {text!r}; it must be {SCHEMES}")
     if not text:
         raise StoreFailed(f"the URL is empty; it must be {SCHEMES}")
-    from saver.journal.sqlite import SqliteJournal
-
     return SqliteJournal(Path(text), durability, make=make)
 
 
-def _nothing_else(*others: Any, **defaults: Any) -> None:
-    """Refuse what would be ignored: without a problem all is as it was stored."""
-    named = dict(zip(("collector", "episodes", "knowledge", "history", "until"), others, strict=True))
-    given = [name for name, value in named.items() if value is not None]
-    given += [name for name, value in defaults.items() if value != USUAL[name]]
-    if given:
-        raise InvalidProblem(
-            f"{given[0]} was given without a problem; give the problem too, and what differs is named, or "
-            "neither, and the campaign is as it was made"
-        )
+def backup(url: str | os.PathLike[str], path: Path) -> list[Header]:
+    """Write all campaigns of a store, as they are now, to a new SQLite file; they may go on meanwhile."""
+    if path.exists():
+        raise StoreFailed(f"{path} is there already; give another path, nothing is written over")
+    with closing(connect(url)) as source, replacing(path) as partial:
+        try:
+            with closing(SqliteJournal(partial, "power")) as target:
+                return copy(source, target)
+        finally:
+            for rest in ("-line", "-lock", "-wal", "-shm"):
+                Path(f"{partial}{rest}").unlink(missing_ok=True)
 
 
-class Given:
-    """What a user says that a campaign is made of."""
-
-    def __init__(
-        self,
-        problem: Problem,
-        collector: Any,
-        episodes: Any,
-        knowledge: Knowledge | None,
-        history: Any,
-        seed: Any,
-        losses: str,
-        order: str,
-        until: Precise | None,
-    ) -> None:
-        if collector is None or episodes is None:
-            raise InvalidProblem(
-                "a problem was given without a collector or a number of episodes; give all three"
-            )
-        self.seed = checks.whole("seed", seed, 0, 2**63 - 1)
-        self.setup = setup = Setup(problem, collector, episodes, knowledge, losses, order, until)
-        past = problem.history if history is None else history
-        self.learned = None if past is None else admit.learned(setup, past)
-        known = {name: pack(getattr(setup.knowledge, name)) for name in setup.collector.knows}
-        self.plain: dict[str, Any] = {
-            "problem": pack(problem),
-            "collector": setup.collector.described(),
-            "episodes": setup.episodes,
-            "seed": self.seed,
-            "losses": losses,
-            "order": order,
-            "until": pack(until),
-            "knowledge": known,
-            "history": None if self.learned is None else fingerprint(self.learned.history),
-        }
-
-    @property
-    def stated(self) -> Stated:
-        """For a campaign."""
-        return Stated(self.setup.problem, self.setup.collector, self.begin)
-
-    def begin(self) -> tuple[Setup, State]:
-        """Before the first record."""
-        with plainly(self.setup.small):
-            return self.setup, State.begin(self.setup, self.seed)
+def restore(path: Path, url: str | os.PathLike[str]) -> list[Header]:
+    """Bring the campaigns of a backup into a store that has none of their names."""
+    if str(url) == "memory:":
+        raise StoreFailed("memory: ends with the process; restore to a file, or to postgresql://")
+    file = Path(str(path).removeprefix("sqlite:///"))
+    with (
+        closing(SqliteJournal(file, "power", make=False)) as source,
+        closing(connect(url, make=True)) as target,
+    ):
+        there = {header.name for header in target.campaigns()}
+        for header in source.campaigns():
+            if header.name in there:
+                raise StoreFailed(f"{target.name} has a campaign {header.name!r}; nothing is written over")
+        return copy(source, target)
 
 
-def _made(journal: Journal, name: str, given: Given | None) -> Header:
-    if given is None:
-        known = ", ".join(one.name for one in journal.campaigns()) or "none"
-        raise StoreFailed(
-            f"{journal.name} has no campaign {name!r} (it has: {known}); to make it, give problem, collector "
-            "and episodes"
-        )
-    check_stopping(given.setup.problem, given.setup.until)
-    text = json.dumps(given.plain, sort_keys=True)
-    now = journal.now()
-    made = Header(0, name, fingerprint(given.plain), text, json.dumps(versions()), now)
-    body = body_of(setup=made.fingerprint, text=_seal(made))
-    first = [Record(1, CREATED, None, None, body, b"", now, "open").sealed(FIRST)]
-    if given.learned is not None:
-        second = Record(2, LEARNED, None, None, body_of(given.learned), b"", now, "open")
-        first.append(second.sealed(first[0].chain))
-    return journal.create(made, first)
-
-
-def stated_of(header: Header, given: Given | None = None) -> Stated:
-    """What a stored campaign is made of: as given, if that is the same, or as stored."""
-    stored = _stored(header)
-    if given is not None:
-        if fingerprint(given.plain) != header.fingerprint:
-            raise StoreFailed(
-                f"the campaign {header.name!r} was made of something else: {differing(stored, given.plain)}; "
-                "what a campaign promises is fixed before its first episode: give what it was made of, or "
-                "another name"
-            )
-        return given.stated
-    if stored["collector"].get("design") == OWN:
-        raise StoreFailed(
-            f"the design of the campaign {header.name!r} is a function, which is not stored; give problem, "
-            "collector and episodes"
-        )
-    collector, problem = find_collector(unpack(stored["collector"])), unpack(stored["problem"])
-    known = Knowledge(**{name: unpack(item) for name, item in stored["knowledge"].items()})
-
-    def begin() -> tuple[Setup, State]:
-        setup = Setup(
-            problem,
-            collector,
-            stored["episodes"],
-            known,
-            stored["losses"],
-            stored["order"],
-            unpack(stored["until"]),
-        )
-        with plainly(setup.small):
-            return setup, State.begin(setup, stored["seed"])
-
-    return Stated(problem, collector, begin)
-
-
-def _stored(header: Header) -> dict[str, Any]:
-    """What a campaign was made of."""
-    try:
-        found: dict[str, Any] = json.loads(header.setup)
-    except ValueError:
-        raise _damaged(header) from None
-    return found
-
-
-def check_made(journal: Journal, header: Header) -> None:
-    """Refuse a campaign that was not made of what stands there: what it promises hangs on that."""
-    first = journal.records(header.id, 0, 1)
-    if not first or first[0].kind != CREATED or first[0].sealed(FIRST).chain != first[0].chain:
-        raise StoreFailed(
-            f"{journal.name}, campaign {header.name!r}: the record of its making is missing or was changed; "
-            "restore a backup"
-        )
-    told = first[0].told
-    if told["setup"] != header.fingerprint or told.get("text", _seal(header)) != _seal(header):
-        raise _damaged(header)
-
-
-def _seal(header: Header) -> str:
-    return hashlib.sha256(header.setup.encode()).hexdigest()
-
-
-def _damaged(header: Header) -> StoreFailed:
-    return StoreFailed(
-        f"what the campaign {header.name!r} is said to be made of was changed or damaged since it was made; "
-        "restore a backup"
-    )
-
-
-def versions() -> dict[str, str]:
-    """Of what decides."""
-    return {
-        "argument": str(ARGUMENT),
-        "python": platform.python_version(),
-        **{name: version(name) for name in ("numpy", "scipy", "numba")},
-    }
+def copy(source: Journal, target: Journal) -> list[Header]:
+    """Record by record, as they were sealed, and the last snapshot, if it belongs to them."""
+    made = []
+    for header in source.campaigns():
+        first = source.records(header.id, 0, 1)
+        there = target.create(header, first)
+        last = len(first)
+        for part in in_parts(source, header.id, last):
+            with target.writing(there.id) as writer:
+                writer.append(part)
+            last = part[-1].seq
+        for place in source.snapshots(header.id)[-1:]:
+            if place <= last:
+                with target.writing(there.id) as writer:
+                    writer.keep(place, source.snapshot(header.id, place))
+        made.append(there)
+    target.flush()
+    return made

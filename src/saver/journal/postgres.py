@@ -13,7 +13,7 @@ from typing import Any
 
 from saver.errors import StoreFailed
 from saver.journal.protocol import Waiting, held_by
-from saver.journal.sql import SqlJournal, migrations
+from saver.journal.sql import SqlJournal
 
 SPACE = 0x53615665  # the first number of our advisory locks; the second is a campaign, 0 the schema
 HELD = 0x53615666  # the same of who holds a campaign
@@ -24,14 +24,8 @@ PATIENCE = 10  # seconds to connect
 class PostgresJournal(SqlJournal):
     """A database of a server; its tables are made in the schema `saver`."""
 
-    mark = "%s"
-
     def __init__(self, url: str, durability: str) -> None:
-        self.name, self.url, self.durability = (
-            masked(url),
-            url,
-            durability,
-        )
+        self.name, self.url, self.durability = masked(url), url, durability
         self._held: list[tuple[int, bool]] = []
         self._base: Any = None
         self._inside = False  # a transaction: what is lost then is lost with it
@@ -47,15 +41,14 @@ class PostgresJournal(SqlJournal):
             self._prepare()
             for campaign, alone in self._held:
                 self._lock(campaign, alone)
-        except psycopg.Error as cause:
+        except (psycopg.Error, StoreFailed) as cause:
             self.close()
-            what = " ".join(str(cause).split())
+            if isinstance(cause, StoreFailed):
+                raise
             raise StoreFailed(
-                f"cannot connect to {self.name}: {what}; check the URL, or call again when the server is back"
+                f"cannot connect to {self.name}: {_said(cause)}; check the URL, or call again when the "
+                "server is back"
             ) from None
-        except StoreFailed:
-            self.close()
-            raise
 
     def _prepare(self) -> None:
         """Bring the schema up to date, one process at a time."""
@@ -64,32 +57,35 @@ class PostgresJournal(SqlJournal):
             self._base.execute("create schema if not exists saver")
             self._base.execute("create table if not exists version (number bigint not null)")
             found = self._base.execute("select coalesce(max(number), 0) from version").fetchone()[0]
-            self.check_version(found)
-            for number, step in enumerate(migrations()[found:], found + 1):
+            for number, step in enumerate(self.steps_from(found), found + 1):
                 self._base.execute(step)
                 self._base.execute("insert into version values (%s)", (number,))
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         """The rows; a connection that was lost is made anew, outside of a transaction."""
-        if not self._inside and (self._base is None or self._base.closed):
+        if not self._inside and self._lost:
             self._connect()
         try:
-            found = self._base.execute(statement, values)
+            found = self._base.execute(statement.replace("?", "%s"), values)
             return found.fetchall() if found.description else []
         except _driver().Error as cause:
             raise self._failed(cause) from None
 
+    @property
+    def _lost(self) -> bool:
+        return self._base is None or self._base.closed
+
     @contextmanager
     def writing(self, campaign: int, meanwhile: Waiting = None) -> Iterator[SqlJournal]:
         """By a lock that ends with the transaction."""
-        if self._base is None or self._base.closed:
+        if self._lost:
             self._connect()
         if meanwhile is not None:
             meanwhile()
         try:
             with self._base.transaction():
                 self._inside = True
-                self.run("select pg_advisory_xact_lock(%s, %s)", (SPACE, campaign))
+                self.run("select pg_advisory_xact_lock(?, ?)", (SPACE, campaign))
                 self._campaign = campaign
                 yield self
         except _driver().Error as cause:
@@ -113,25 +109,27 @@ class PostgresJournal(SqlJournal):
             raise held_by("another connection", alone)
 
     def close(self) -> None:
-        """Let go."""
         if self._base is not None:
             self._base.close()
 
     def _failed(self, cause: Any) -> StoreFailed:
-        lost = self._base is None or self._base.closed
-        if lost and self._base is not None:
-            self._base.close()
-        what = " ".join(str(cause).split()) or type(cause).__name__
+        lost = self._lost
+        if lost:
+            self.close()
         remedy = (
             "the connection is gone: call again when the server is back" if lost else "nothing was written"
         )
-        return StoreFailed(f"{self.name}: {what}; {remedy}")
+        return StoreFailed(f"{self.name}: {_said(cause) or type(cause).__name__}; {remedy}")
 
 
 def masked(url: str) -> str:
     """Without its password."""
     url = re.sub(r"//([^:/@]*):[^@/]*@", r"//\1:***@", url)
     return re.sub(r"([?&](?:ssl)?password=)[^&]*", r"\1***", url)
+
+
+def _said(cause: Any) -> str:
+    return " ".join(str(cause).split())
 
 
 def _driver() -> Any:

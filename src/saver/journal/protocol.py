@@ -1,16 +1,126 @@
-"""What every store can do. A campaign is folded from its records; nothing here knows what they mean."""
+"""What a store holds, records of what happened, each sealed by a hash of all before it; and what it can do.
+
+A campaign is folded from its records; no store knows what they mean.
+"""
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol, get_args
 
-from saver.errors import StoreFailed
-from saver.journal.records import Header, Record
+from saver.collect.events import Asked, Event, Learned, Told
+from saver.errors import InvalidData, StoreFailed
+from saver.problem.codec import pack, read
 
+KINDS: dict[type, str] = {event: event.__name__.lower() for event in get_args(Event)}  # of records
+ASKED, TOLD, LEARNED = KINDS[Asked], KINDS[Told], KINDS[Learned]
+CREATED, STARTED, RENEWED, LATE = "created", "started", "renewed", "late"  # which are no events
+EVENTS = frozenset(KINDS.values())
+LARGEST = 2**24  # bytes of a record, but for history
+FEW = 32  # entries of an array that is written as it is
+FIRST = b"\0" * 32  # the seal before the first record
+LAST = 2**62  # no record has a larger number
 PART = 5000  # records that are read at once
 Waiting = Callable[[], None] | None
+
+_written = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+_quoted = functools.lru_cache(1024)(json.dumps)
+
+
+class Header(NamedTuple):
+    """A campaign that a journal holds.
+
+    Attributes:
+        id: its number in the journal.
+        name: what users call it.
+        fingerprint: a hash of `setup`.
+        setup: problem, collector and all that a campaign is made of, as JSON.
+        versions: of what made it, as JSON.
+        created: when, by the store's clock.
+    """
+
+    id: int
+    name: str
+    fingerprint: str
+    setup: str
+    versions: str
+    created: float
+
+    @property
+    def seal(self) -> str:
+        """What the first record of the campaign keeps of `setup`."""
+        return hashlib.sha256(self.setup.encode()).hexdigest()
+
+
+class Record(NamedTuple):
+    """Something that happened.
+
+    Attributes:
+        seq: from 1, without a gap.
+        kind: "created", "started", "renewed", "late", or what a campaign's event is called.
+        trial: its number, or None.
+        key: what a client calls its request, or None.
+        body: JSON.
+        chain: sha256 of the chain before and of all of the above and below.
+        at: when, by the store's clock.
+        actor: who wrote it.
+    """
+
+    seq: int
+    kind: str
+    trial: int | None
+    key: str | None
+    body: bytes
+    chain: bytes
+    at: float
+    actor: str
+
+    def sealed(self, before: bytes) -> Record:
+        """With its chain, after that of the record before."""
+        seq, kind, trial, key, body, _, at, actor = self
+        of, said = "null" if trial is None else trial, "null" if key is None else json.dumps(key)
+        head = f'[{seq}, "{kind}", {of}, {said}, {at!r}, {_quoted(actor)}]'  # JSON
+        chain = hashlib.sha256(b"\0".join((before, head.encode(), body))).digest()
+        return Record(seq, kind, trial, key, body, chain, at, actor)
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """The body, read."""
+        return dict(json.loads(self.body.decode()))
+
+    def says(self, body: bytes) -> bool:
+        """Whether the body is this one, however it was written."""
+        return self.body == body or (self.event is not None and body_of(self.event) == body)
+
+    @property
+    def event(self) -> Event | None:
+        """What the campaign is to apply, if anything."""
+        return self.read()[0]
+
+    def read(self) -> tuple[Event | None, dict[str, Any]]:
+        """What the campaign is to apply, if anything: what came late is nothing; and what else is kept."""
+        if self.kind not in EVENTS:
+            return None, self.told
+        told = read(self.body.decode())
+        return told.pop("event"), told
+
+
+def body_of(event: Event | None = None, **more: Any) -> bytes:
+    """An event, and what else is kept with it, as JSON."""
+    plain = more if event is None else {"event": pack(event, small=True, few=FEW), **more}
+    body = _written(plain).encode()
+    if len(body) > LARGEST and not isinstance(event, Learned):
+        raise InvalidData(
+            f"what was told takes {len(body) / 2**20:,.0f} MB; one episode may take {LARGEST // 2**20} MB"
+        )
+    return body
+
+
+# -- what every store can do ---------------------------------------------------------------------------------
 
 
 class Writer(Protocol):
@@ -75,10 +185,12 @@ class Journal(Protocol):
         """Let go of everything."""
 
 
-def in_parts(journal: Journal, campaign: int, after: int = 0) -> Iterator[list[Record]]:
-    """The records after a number, so many at once that memory is bounded."""
-    while part := journal.records(campaign, after, PART):
-        yield part
+def in_parts(journal: Journal, campaign: int, after: int = 0, until: int = LAST) -> Iterator[list[Record]]:
+    """The records after a number, up to another, so many at once that memory is bounded."""
+    while after < until:
+        part = journal.records(campaign, after, min(PART, until - after))
+        if part:
+            yield part
         if len(part) < PART:
             return
         after = part[-1].seq

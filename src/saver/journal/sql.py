@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from functools import cache
 from importlib import resources
 from typing import Any
 
 from saver.errors import StoreFailed
-from saver.journal.protocol import Waiting
-from saver.journal.records import Header, Record
+from saver.journal.protocol import Header, Journal, Record
 
 TOGETHER = 32  # records that one statement inserts
-COLUMNS = "seq, kind, trial, key, body, chain, at, actor"
+COLUMNS, OF_CAMPAIGN = ", ".join(Record._fields), ", ".join(Header._fields)
 
 
 @cache
@@ -24,85 +21,62 @@ def migrations() -> tuple[str, ...]:
     return tuple(file.read_text() for file in sorted(files, key=lambda file: file.name))
 
 
-class SqlJournal(ABC):
-    """Campaigns in a database; a subclass connects, locks and tells the time."""
+class SqlJournal(Journal):
+    """Campaigns in a database; a subclass connects, locks, runs statements and tells the time.
 
-    name: str
-    mark: str  # what stands for a value in a statement
+    Its `writing` puts the campaign's number where `append` and `keep` find it; `writing(0)` is alone among
+    all that make campaigns.
+    """
+
     _campaign = 0  # of the transaction
 
-    @abstractmethod
     def run(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
-        """The rows that a statement finds."""
-
-    @abstractmethod
-    def writing(self, campaign: int, meanwhile: Waiting = None) -> AbstractContextManager[SqlJournal]:
-        """One transaction, alone among all that write to a campaign; 0: among all that make campaigns.
-
-        It puts the campaign's number where `append` and `keep` find it.
-        """
+        """The rows that a statement finds, with values in the place of each "?"."""
+        raise NotImplementedError
 
     def flush(self) -> None:
         """Where a commit is durable there is nothing to do."""
-        return
-
-    @abstractmethod
-    def now(self) -> float:
-        """The store's clock."""
 
     def campaigns(self) -> list[Header]:
-        """All of them."""
-        rows = self.run("select id, name, fingerprint, setup, versions, created from campaign order by id")
-        return [Header(*row) for row in rows]
+        return [Header(*row) for row in self.run(f"select {OF_CAMPAIGN} from campaign order by id")]
 
     def create(self, header: Header, first: Sequence[Record]) -> Header:
-        """A new one, or that of the name."""
         with self.writing(0):
             for found in self.campaigns():
                 if found.name == header.name:
                     return found
             last = self.run("select coalesce(max(id), 0) from campaign")[0][0]
             made = header._replace(id=int(last) + 1)
-            self.run(f"insert into campaign values ({self._marks(6)})", made)
+            self.run(f"insert into campaign ({OF_CAMPAIGN}) values {_marks(len(made))}", made)
             self._insert(made.id, first)
         self.flush()
         return made
 
     def append(self, records: Sequence[Record]) -> None:
-        """Insert them."""
         self._insert(self._campaign, records)
 
     def keep(self, seq: int, body: bytes) -> None:
-        """Insert a snapshot."""
-        self.run(f"insert into snapshot values ({self._marks(3)})", (self._campaign, seq, body))
+        self.run(f"insert into snapshot values {_marks(3)}", (self._campaign, seq, body))
 
     def records(self, campaign: int, after: int = 0, most: int | None = None) -> list[Record]:
-        """Those after a number."""
         only = "" if most is None else f" limit {int(most)}"
-        return self._found(
-            f"campaign = {self.mark} and seq > {self.mark} order by seq{only}", (campaign, after)
-        )
+        return self._found(f"campaign = ? and seq > ? order by seq{only}", campaign, after)
 
     def of_key(self, campaign: int, key: str) -> Record | None:
-        """By its key."""
-        found = self._found(f"campaign = {self.mark} and key = {self.mark}", (campaign, key))
-        return found[0] if found else None
+        return next(iter(self._found("campaign = ? and key = ?", campaign, key)), None)
 
     def of_trial(self, campaign: int, trial: int) -> list[Record]:
-        """Of a trial."""
-        return self._found(f"campaign = {self.mark} and trial = {self.mark} order by seq", (campaign, trial))
+        return self._found("campaign = ? and trial = ? order by seq", campaign, trial)
 
     def snapshots(self, campaign: int) -> list[int]:
-        """Their places."""
-        rows = self.run(f"select seq from snapshot where campaign = {self.mark} order by seq", (campaign,))
+        rows = self.run("select seq from snapshot where campaign = ? order by seq", (campaign,))
         return [int(row[0]) for row in rows]
 
     def snapshot(self, campaign: int, seq: int) -> bytes:
-        """One of them."""
-        where = f"campaign = {self.mark} and seq = {self.mark}"
-        return bytes(self.run(f"select body from snapshot where {where}", (campaign, seq))[0][0])
+        rows = self.run("select body from snapshot where campaign = ? and seq = ?", (campaign, seq))
+        return bytes(rows[0][0])
 
-    def _found(self, where: str, values: Sequence[Any]) -> list[Record]:
+    def _found(self, where: str, *values: Any) -> list[Record]:
         rows = self.run(f"select {COLUMNS} from event where {where}", values)
         return [
             Record(seq, kind, trial, key, _bytes(body), _bytes(chain), at, actor)
@@ -113,20 +87,22 @@ class SqlJournal(ABC):
         """In one statement for some at a time: it takes the thread's turn less often than one for each."""
         for first in range(0, len(records), TOGETHER):
             some = records[first : first + TOGETHER]
-            rows = ", ".join([f"({self._marks(9)})"] * len(some))
+            rows = ", ".join([_marks(1 + len(Record._fields))] * len(some))
             values = [value for record in some for value in (campaign, *record)]
             self.run(f"insert into event (campaign, {COLUMNS}) values {rows}", values)
 
-    def _marks(self, count: int) -> str:
-        return ", ".join([self.mark] * count)
-
-    def check_version(self, version: int) -> None:
-        """Refuse a database that a later version has changed."""
+    def steps_from(self, version: int) -> tuple[str, ...]:
+        """The migrations that are to come; a database that a later version has changed is refused."""
         if version > len(migrations()):
             raise StoreFailed(
                 f"{self.name} has schema {version}, and this version of saver knows {len(migrations())}; "
                 "open it with the version that wrote it, or a later one"
             )
+        return migrations()[version:]
+
+
+def _marks(count: int) -> str:
+    return f"({', '.join('?' * count)})"
 
 
 def _bytes(stored: Any) -> bytes:

@@ -18,7 +18,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +33,18 @@ OURS = 0x53615665  # application_id: "SaVe"
 to_disk = getattr(os, "fdatasync", os.fsync)
 REMOTE = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "fuse.sshfs"}
 PATIENCE = 60.0  # seconds for which a reader waits
+NOTHING = "{}; nothing was written"
+REMEDIES = (
+    ("full", f"{NOTHING}. Free some space and call again"),
+    ("not a database", "it is no SQLite database; give another path"),
+    ("malformed", "{}; it was damaged: restore a backup"),
+    ("readonly", "{}; give a path that can be written"),
+    ("unable to open", "{}; give a path that can be written"),
+)
 
 
 class SqliteJournal(SqlJournal):
     """A database file, which is made if it is not there."""
-
-    mark = "?"
 
     def __init__(self, path: Path, durability: str, *, make: bool = True) -> None:
         self.name = str(path)
@@ -49,30 +55,25 @@ class SqliteJournal(SqlJournal):
         self._ended, self._flushed = 0, 0  # transactions
         self._log = -1 if durability == "power" else None
         with OPENING:
-            self._open(path, make)
-
-    def _open(self, path: Path, make: bool) -> None:
-        _check_place(path, make)
-        try:
-            self._line, self._gate = self._lock_file("line"), self._lock_file("lock")
-            self._base = sqlite3.connect(
-                self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
-            )
-            self._prepare()
-            self._is = self._identity()
-            OPEN[self._is] += 1
-        except sqlite3.Error as cause:
-            self.close()
-            raise self._failed(cause) from None
-        except OSError as cause:
-            self.close()
-            raise StoreFailed(
-                f"cannot open {path}: {cause.strerror} ({cause.filename}); give another path, in a folder "
-                "where files for locks can be made"
-            ) from None
-        except StoreFailed:
-            self.close()
-            raise
+            try:
+                _check_place(path, make)
+                self._line, self._gate = self._lock_file("line"), self._lock_file("lock")
+                self._base = sqlite3.connect(
+                    self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
+                )
+                self._prepare()
+                self._is = identity(self.path)
+                OPEN[self._is] += 1
+            except BaseException as cause:
+                self.close()
+                if isinstance(cause, sqlite3.Error):
+                    raise self._failed(cause) from None
+                if isinstance(cause, OSError):
+                    raise StoreFailed(
+                        f"cannot open {path}: {cause.strerror} ({cause.filename}); give another path, in a "
+                        "folder where files for locks can be made"
+                    ) from None
+                raise
 
     def _lock_file(self, name: str) -> int:
         """A file that is there to be locked; the system frees it when the process ends."""
@@ -82,27 +83,20 @@ class SqliteJournal(SqlJournal):
 
     def _prepare(self) -> None:
         """Check what is there before anything is changed; then bring the schema up to date."""
-        self._lock()
-        try:
-            ours, version = (self._number(name) for name in ("application_id", "user_version"))
+        with self._locked():
+            ours, version = (int(self.run(f"pragma {n}")[0][0]) for n in ("application_id", "user_version"))
             if ours != OURS and (ours or self.run("select 1 from sqlite_master limit 1")):
                 raise StoreFailed(f"{self.path} is a database of something else; give another path")
-            self.check_version(version)
+            steps = self.steps_from(version)
             self.run("pragma journal_mode = wal")
             self.run("pragma synchronous = normal")
-            if version == len(migrations()):
+            if not steps:
                 return
             with self._begun():
-                for step in migrations()[version:]:
-                    for statement in step.split(";"):
-                        self.run(statement)
+                for statement in ";".join(steps).split(";"):
+                    self.run(statement)
                 self.run(f"pragma application_id = {OURS}")
                 self.run(f"pragma user_version = {len(migrations())}")
-        finally:
-            fcntl.flock(self._gate, fcntl.LOCK_UN)
-
-    def _number(self, pragma: str) -> int:
-        return int(self.run(f"pragma {pragma}")[0][0])
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         """The rows."""
@@ -114,11 +108,10 @@ class SqliteJournal(SqlJournal):
     @contextmanager
     def writing(self, campaign: int, meanwhile: Waiting = None) -> Iterator[SqlJournal]:
         """All campaigns of a file wait for each other."""
-        self._lock(meanwhile)
-        try:
+        with self._locked(meanwhile):
             if self._lost:
                 raise self._not_on_disk()
-            if self._identity() != self._is:
+            if identity(self.path) != self._is:
                 raise StoreFailed(
                     f"{self.name} was removed, or is another file now; nothing was written. Open the "
                     "campaign anew, from a backup if it is gone"
@@ -127,8 +120,6 @@ class SqliteJournal(SqlJournal):
                 self._campaign = campaign
                 yield self
             self._ended += 1
-        finally:
-            fcntl.flock(self._gate, fcntl.LOCK_UN)
 
     def flush(self) -> None:
         """By the log's own file; what failed once is not tried again: the system may forget the failure."""
@@ -157,27 +148,22 @@ class SqliteJournal(SqlJournal):
             "open the campaign anew, and say again what was not answered"
         )
 
-    def _lock(self, meanwhile: Waiting = None) -> None:
-        """The gate is this process's until it is unlocked."""
+    @contextmanager
+    def _locked(self, meanwhile: Waiting = None) -> Iterator[None]:
+        """The gate is this process's in this block."""
         fcntl.flock(self._line, fcntl.LOCK_EX)
         try:
-            if meanwhile is not None and not self._free():
+            fcntl.flock(self._gate, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:  # somebody writes
+            if meanwhile is not None:
                 meanwhile()
             fcntl.flock(self._gate, fcntl.LOCK_EX)
         finally:
             fcntl.flock(self._line, fcntl.LOCK_UN)
-
-    def _identity(self) -> tuple[int, int] | None:
-        """Which file the path means."""
-        return identity(self.path)
-
-    def _free(self) -> bool:
-        """Whether nobody writes; then the lock is taken."""
         try:
-            fcntl.flock(self._gate, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
+            yield
+        finally:
+            fcntl.flock(self._gate, fcntl.LOCK_UN)
 
     @contextmanager
     def _begun(self) -> Iterator[None]:
@@ -215,30 +201,16 @@ class SqliteJournal(SqlJournal):
             os.close(self._files.pop())
 
     def _failed(self, cause: sqlite3.Error) -> StoreFailed:
-        return StoreFailed(f"{self.path}: {said(cause)}")
+        said = next((remedy for part, remedy in REMEDIES if part in str(cause)), NOTHING)
+        return StoreFailed(f"{self.path}: {said.format(cause)}")
 
 
 def identity(path: Path) -> tuple[int, int] | None:
     """Which file a path means."""
-    try:
+    with suppress(OSError):
         found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def said(cause: sqlite3.Error) -> str:
-    """What went wrong, and the remedy."""
-    text = str(cause)
-    if "full" in text:
-        return f"{text}; nothing was written. Free some space and call again"
-    if "not a database" in text:
-        return "it is no SQLite database; give another path"
-    if "malformed" in text:
-        return f"{text}; it was damaged: restore a backup"
-    if "readonly" in text or "unable to open" in text:
-        return f"{text}; give a path that can be written"
-    return f"{text}; nothing was written"
+        return found.st_dev, found.st_ino
+    return None
 
 
 def _check_place(path: Path, make: bool) -> None:
@@ -266,18 +238,15 @@ def _is_database(path: Path) -> bool:
     Never of a file that this process has open: to close it would drop all locks that SQLite has on it (they
     are the process's, not the connection's), and another process would take the log for left over.
     """
-    try:
-        with path.open("rb") as file:
-            return file.read(len(MAGIC)) in (MAGIC, b"")
-    except OSError:
-        return True
+    with suppress(OSError), path.open("rb") as file:
+        return file.read(len(MAGIC)) in (MAGIC, b"")
+    return True
 
 
 def _mounts() -> str:
-    try:
+    with suppress(OSError):
         return Path("/proc/mounts").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
+    return ""
 
 
 def filesystem(folder: Path, mounts: str) -> str:

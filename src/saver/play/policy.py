@@ -109,6 +109,13 @@ class Policy:
             return float(taken == action)
         return float(self.row(step, state)[action])
 
+    def chances(self, states: Ints, actions: Ints) -> Floats:
+        """The probability of each action of an episode."""
+        if self.chosen and self.chooses(states, actions):
+            return np.ones(len(states))
+        steps = enumerate(zip(states.tolist(), actions.tolist(), strict=True))
+        return np.array([self.chance(t, state, action) for t, (state, action) in steps])
+
     def row(self, step: int, state: int) -> Floats:
         """The probabilities of the actions; where no behaviour can be, of what an unseen row stands for."""
         place = int(self.grid.slot[step, state]) if self.by_step else state

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -66,12 +66,16 @@ def shaped(
     return result
 
 
+def table(name: str, value: ArrayLike, wanted: str = "(states, actions)") -> Floats:
+    """`array` of a number for each pair, as a copy that cannot be written."""
+    result = array(name, value)
+    if result.ndim != 2 or not result.size:
+        raise InvalidProblem(f"{name} has shape {result.shape}; it must be {wanted}")
+    return frozen(result)
+
+
 def within(
-    name: str,
-    values: Floats,
-    low: float,
-    high: float = math.inf,
-    error: type[SaverError] = InvalidProblem,
+    name: str, values: Floats, low: float, high: float = math.inf, error: type[SaverError] = InvalidProblem
 ) -> Floats:
     """`values`, all of them from `low` to `high`."""
     bad = places((values < low) | (values > high))
@@ -93,6 +97,14 @@ def number(name: str, value: Any) -> float:
         raise InvalidProblem(
             f"{name} is {result}; it must be finite, of magnitude at most {LARGEST:g}: rescale it"
         )
+    return result
+
+
+def positive(name: str, value: Any) -> float:
+    """One positive float."""
+    result = number(name, value)
+    if result <= 0.0:
+        raise InvalidProblem(f"{name} is {show(result)}; it must be positive")
     return result
 
 
@@ -138,6 +150,16 @@ def choice(name: str, value: Any, known: Iterable[str]) -> str:
     return value
 
 
+def by_name(name: str, given: Mapping[Any, Any], kind: str, taken: str = "") -> None:
+    """Refuse {name: one of a kind} with other names than texts, or without any."""
+    if not given:
+        raise InvalidProblem(f"{name} has no {kind}; give one, or {{name: {kind}}}")
+    for key in given:
+        if not isinstance(key, str) or not key or key == taken:
+            more = f", and not {taken!r}, which is taken" if taken else ""
+            raise InvalidProblem(f"{name} has the name {key!r}; a name must be a text{more}")
+
+
 def flag(name: str, value: Any) -> None:
     """Yes or no."""
     if not isinstance(value, bool):
@@ -166,27 +188,20 @@ def distribution(name: str, values: Floats, error: type[SaverError]) -> Floats:
     return values
 
 
-def model(mdp: Any) -> None:
-    """Refuse what is no `Mdp`."""
-    from saver.problem.mdp import Mdp
-    from saver.problem.unknown import Unknown
-
-    if isinstance(mdp, Unknown):
-        raise InvalidProblem("mdp is a saver.Unknown; this needs known transitions: give a saver.Mdp")
-    kind("mdp", mdp, Mdp)
-
-
-def any_model(mdp: Any) -> None:
-    """Refuse what is neither an `Mdp` nor an `Unknown`."""
+def model(mdp: Any, known: bool = True) -> None:
+    """Refuse what is no `Mdp`, nor, where transitions need not be `known`, an `Unknown`."""
     from saver.problem.model import Model
 
     if not isinstance(mdp, Model):
-        raise InvalidProblem(f"mdp is {type(mdp).__name__}; it must be a saver.Mdp, or a saver.Unknown")
+        more = "" if known else ", or a saver.Unknown"
+        raise InvalidProblem(f"mdp is {type(mdp).__name__}; it must be a saver.Mdp{more}")
+    if known and not mdp.known:
+        raise InvalidProblem("mdp is a saver.Unknown; this needs known transitions: give a saver.Mdp")
 
 
 def policy(mdp: Any, value: ArrayLike, name: str = "policy", known: bool = True) -> Floats:
     """A policy of `mdp`: (S, A), or time-indexed (L, S, A); of an `Unknown` if it need not be `known`."""
-    (model if known else any_model)(mdp)
+    model(mdp, known)
     shape = (mdp.states, mdp.actions)
     shapes = (shape, (mdp.horizon, *shape))
     if isinstance(value, np.ndarray) and value.dtype == np.float64 and value.shape in shapes:
@@ -236,3 +251,10 @@ def frozen(values: NDArray[Any]) -> NDArray[Any]:
 def at(index: NDArray[Any]) -> str:
     """A place in an array, as one writes it."""
     return f"[{', '.join(str(i) for i in index)}]" if len(index) else ""
+
+
+def child_seed(seed: int | np.random.SeedSequence, *key: int) -> np.random.SeedSequence:
+    """The child of a seed at `key`; the caller's stays as it is. Streams are passed in, never global."""
+    if not isinstance(seed, np.random.SeedSequence):
+        seed = np.random.SeedSequence(whole("seed", seed, 0, 2**128))
+    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *key))

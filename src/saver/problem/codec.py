@@ -15,26 +15,32 @@ import dataclasses
 import hashlib
 import json
 import math
+import os
 import zlib
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Any, TypeVar, cast
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
 
-from saver.errors import InvalidData
+from saver._files import replacing
+from saver.errors import InvalidData, SaverError
 
 TAG = "~"
 MOST = 2**28  # entries of an array
 SPARSE = 0.5  # an array with fewer entries than this share is written without its zeros
-TYPES: dict[str, type] = {}
 NAMES: dict[type, str] = {}
 T = TypeVar("T")
 Reader = Callable[[dict[str, Any]], Any]
 _READERS: dict[str, Reader] = {}  # by the name that stands under TAG
 PLAIN = {type(None), bool, int, str}
 NESTED = (list, dict)  # of JSON
+FORMAT = 1  # of files
+BROKEN = (
+    KeyError, TypeError, AttributeError, ValueError, IndexError, OverflowError, RecursionError, zlib.error,
+)  # fmt: skip
 DTYPES = {"f8": np.float64, "i8": np.int64, "u1": np.uint8, "u2": np.uint16, "b1": np.bool_}
 
 
@@ -42,8 +48,7 @@ def portable(name: str) -> Callable[[type[T]], type[T]]:
     """Let a dataclass be packed, under this name."""
 
     def register(cls: type[T]) -> type[T]:
-        TYPES[name], NAMES[cls] = cls, name
-        _READERS[name] = partial(_of_fields, cls)
+        NAMES[cls], _READERS[name] = name, partial(_of_fields, cls)
         return cls
 
     return register
@@ -57,9 +62,8 @@ def pack(value: Any, *, small: bool = False, few: int = 0) -> Any:  # noqa: PLR0
     if kind in NAMES:
         return _pack_fields(value, small, few)
     if isinstance(value, np.ndarray):
-        if value.dtype.kind == "O":  # labels
-            return pack(value.tolist())
-        return _pack_small(value, few) if small else _pack_array(value)
+        labels = value.dtype.kind == "O"
+        return pack(value.tolist()) if labels else _pack_array(value, small, few)
     if isinstance(value, bool | int | str):
         return value
     if isinstance(value, float | np.floating):
@@ -116,12 +120,12 @@ def fingerprint(*values: Any) -> str:
 
 
 def _pack_fields(value: Any, small: bool, few: int) -> dict[str, Any]:
-    name = NAMES.get(type(value))
-    if name is None:
-        shown = getattr(value, "__name__", type(value).__name__)
-        raise InvalidData(f"{shown} cannot be written: a {type(value).__name__} is no plain data")
-    plain: dict[str, Any] = {TAG: name}
-    for field, default, usual in _written(cast(Any, type(value))):
+    cls: Any = type(value)
+    if cls not in NAMES:
+        shown = getattr(value, "__name__", cls.__name__)
+        raise InvalidData(f"{shown} cannot be written: a {cls.__name__} is no plain data")
+    plain: dict[str, Any] = {TAG: NAMES[cls]}
+    for field, default, usual in _layout(cls)[0]:
         item = getattr(value, field)
         if item is default:
             continue
@@ -132,30 +136,20 @@ def _pack_fields(value: Any, small: bool, few: int) -> dict[str, Any]:
 
 
 @cache
-def _written(cls: type) -> tuple[tuple[str, Any, type], ...]:
-    """The fields that travel, what they need not say, and of which type that is."""
-    usual = (
-        (name, field.default if field.default_factory is dataclasses.MISSING else field.default_factory())
-        for name, field in _fields(cls).items()
-        if field.init
-    )
-    return tuple((name, default, type(default)) for name, default in usual)
+def _layout(cls: Any) -> tuple[list[tuple[str, Any, type]], set[str], list[str]]:
+    """The fields that travel, what they need not say, and of which type that is; the names of all fields.
 
-
-@cache
-def _fields(cls: type) -> dict[str, dataclasses.Field[Any]]:
-    return {field.name: field for field in dataclasses.fields(cls)}
-
-
-@cache
-def _read(cls: type) -> tuple[set[str], tuple[str, ...]]:
-    """The fields, and of these the tuples, which JSON gives back as lists."""
-    fields = _fields(cls)
-    return {TAG, *fields}, tuple(name for name in fields if str(fields[name].type).startswith("tuple"))
+    And of those that are tuples, which JSON gives back as lists.
+    """
+    fields, absent = dataclasses.fields(cls), dataclasses.MISSING
+    usual = [(f, f.default if f.default_factory is absent else f.default_factory()) for f in fields if f.init]
+    written = [(field.name, default, type(default)) for field, default in usual]
+    tuples = [field.name for field in fields if str(field.type).startswith("tuple")]
+    return written, {TAG, *(field.name for field in fields)}, tuples
 
 
 def _of_fields(cls: type, plain: dict[str, Any]) -> Any:
-    (known, tuples), given = _read(cls), plain.copy()
+    (_, known, tuples), given = _layout(cls), plain.copy()
     if not given.keys() <= known:
         other = next(name for name in given if name not in known)
         raise InvalidData(f"it has {other!r} in a {plain[TAG]}, which this version does not know")
@@ -166,23 +160,17 @@ def _of_fields(cls: type, plain: dict[str, Any]) -> Any:
     return cls(**given)
 
 
-def _pack_array(value: Any) -> dict[str, Any]:
-    flat, kind = value.ravel(), _kind(value)
+def _pack_array(value: Any, small: bool, few: int) -> dict[str, Any]:
+    kind, flat = _kind(value.dtype), value.ravel()
     plain: dict[str, Any] = {TAG: "array", "kind": kind, "shape": list(value.shape)}
-    at = np.flatnonzero(flat)
-    if len(at) < SPARSE * flat.size:
+    if small and not (few and value.size <= few):
+        data = np.ascontiguousarray(value).astype(f"<{kind}", copy=False).tobytes()
+        return {**plain, "zip": base64.b64encode(zlib.compress(data, 1)).decode()}
+    if small and value.ndim == 1:
+        return {TAG: kind, "is": _numbers(value)}
+    if not small and len(at := np.flatnonzero(flat)) < SPARSE * flat.size:
         return {**plain, "at": at.tolist(), "is": _numbers(flat[at])}
     return {**plain, "is": _numbers(flat)}
-
-
-def _pack_small(value: Any, few: int) -> dict[str, Any]:
-    if few and value.size <= few:
-        if value.ndim == 1:
-            return {TAG: _kind(value), "is": _numbers(value)}
-        return {TAG: "array", "kind": _kind(value), "shape": list(value.shape), "is": _numbers(value.ravel())}
-    data = np.ascontiguousarray(value).astype(f"<{_kind(value)}", copy=False).tobytes()
-    text = base64.b64encode(zlib.compress(data, 1)).decode()
-    return {TAG: "array", "kind": _kind(value), "shape": list(value.shape), "zip": text}
 
 
 def _pack_sparse(value: Any) -> dict[str, Any]:
@@ -193,12 +181,8 @@ def _pack_sparse(value: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _kind(value: Any) -> str:
-    return _named(value.dtype)
-
-
 @cache
-def _named(dtype: Any) -> str:
+def _kind(dtype: Any) -> str:
     kind = f"{dtype.kind}{dtype.itemsize}"
     if kind not in DTYPES:
         raise InvalidData(f"an array of {dtype} cannot be written")
@@ -265,3 +249,54 @@ _READERS |= _ARRAYS | {
     "dict": lambda plain: {_key(key): item for key, item in plain["of"]},
 }
 _decode = json.JSONDecoder(object_hook=_made).raw_decode
+
+
+# -- files: JSON that says what it holds and runs nothing when read --
+
+
+def save(value: Any, path: str | os.PathLike[str]) -> None:
+    """Write a problem, a collector, a scenario or a part of one to a JSON file, whole or not at all."""
+    if isinstance(value, str | os.PathLike):
+        raise InvalidData(f"the first argument is the path {value!r}; call saver.save(value, path)")
+    target, plain = Path(path), pack(value)
+    if not isinstance(plain, dict) or TAG not in plain:
+        raise InvalidData(
+            f"{type(value).__name__} was given; saver.save writes problems, collectors, scenarios and worlds"
+        )
+    text = _text({"saver": FORMAT, "holds": plain})
+    try:
+        with replacing(target) as partial:
+            partial.write_text(text + "\n", encoding="utf-8")
+    except OSError as cause:
+        raise InvalidData(f"cannot write {target}: {cause.strerror}; give another path") from None
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """What `save` wrote."""
+    try:
+        plain = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as cause:
+        raise InvalidData(f"cannot read {path}: {cause.strerror}; give another path") from None
+    except (ValueError, RecursionError) as cause:
+        raise InvalidData(f"{path} is not a file that saver.save wrote: {cause}") from None
+    if not isinstance(plain, dict) or "saver" not in plain or "holds" not in plain:
+        raise InvalidData(f"{path} is not a file that saver.save wrote: it does not say what it holds")
+    if plain["saver"] != FORMAT:
+        raise InvalidData(f"{path} has format {plain['saver']!r}; this version reads {FORMAT}")
+    try:
+        return unpack(plain["holds"])
+    except SaverError as cause:
+        raise InvalidData(f"{path} cannot be read: {cause}") from None
+    except BROKEN as cause:
+        raise InvalidData(f"{path} is not a file that saver.save wrote: {cause!r}") from None
+
+
+def _text(plain: Any, indent: str = "\n") -> str:
+    """JSON with a line for each entry of a dict, and lists of numbers side by side."""
+    deeper = indent + " "
+    if isinstance(plain, dict):
+        lines = [f"{deeper}{json.dumps(key)}: {_text(item, deeper)}" for key, item in plain.items()]
+        return f"{{{','.join(lines)}{indent}}}" if lines else "{}"
+    if isinstance(plain, list) and any(isinstance(item, dict | list) for item in plain):
+        return f"[{','.join(deeper + _text(item, deeper) for item in plain)}{indent}]"
+    return json.dumps(plain, allow_nan=False)

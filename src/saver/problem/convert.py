@@ -1,4 +1,4 @@
-"""What the constructors of a model accept, and what they make of it."""
+"""What the constructors of a model accept, and what they make of it; labels in the place of numbers."""
 
 from __future__ import annotations
 
@@ -9,27 +9,36 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from saver._types import Bools, Floats
-from saver.errors import InvalidProblem
+from saver._types import Bools, Floats, Ints
+from saver.errors import InvalidData, InvalidProblem, SaverError, nearest
 from saver.problem import checks
-from saver.problem.labels import Labels
+
+INTEGERS = (int, np.integer)
+LARGEST = 10**9  # pairs
 
 
-def edge_table(edges: Any, states: int, actions: int) -> Floats:
-    """(state, action, next_state, probability) rows of states and actions that are there."""
+def counts_of(states: Any, actions: Any) -> tuple[int, int]:
+    """How many states and actions."""
+    states, actions = checks.whole("states", states, 1), checks.whole("actions", actions, 1)
+    if states * actions > LARGEST:
+        raise InvalidProblem(f"{states} states with {actions} actions are more than 10^9 pairs")
+    return states, actions
+
+
+def edge_table(edges: Any, states: int, actions: int, state_names: Any, action_names: Any) -> Floats:
+    """(state, action, next_state, probability) rows of states and actions that are there, as numbers."""
     if not isinstance(edges, Iterable):
         raise InvalidProblem(
             f"edges is {edges!r}; it must hold (state, action, next_state, probability) rows"
         )
-    table: Any = edges if isinstance(edges, np.ndarray) else list(edges)
+    table = edges if isinstance(edges, np.ndarray) else _numbered(list(edges), state_names, action_names)
     rows = checks.array("edges", table if len(table) else np.empty((0, 4)))
     if rows.ndim != 2 or rows.shape[1] != 4:
         raise InvalidProblem(
             f"edges has shape {rows.shape}; each edge must be (state, action, next_state, probability)"
         )
-    names, bounds = ("state", "action", "next_state"), (states, actions, states)
-    for column, (name, bound) in enumerate(zip(names, bounds, strict=True)):
-        index = rows[:, column]
+    bounds = {"state": states, "action": actions, "next_state": states}
+    for index, (name, bound) in zip(rows.T, bounds.items(), strict=False):
         bad = np.flatnonzero((index < 0) | (index >= bound) | (index != np.floor(index)))
         if len(bad):
             raise InvalidProblem(
@@ -42,6 +51,21 @@ def edge_table(edges: Any, states: int, actions: int) -> Floats:
             "it must be at least 0"
         )
     return rows
+
+
+def _numbered(rows: list[Any], state_names: Any, action_names: Any) -> list[Any]:
+    """Edges with numbers where they had labels."""
+    if not any(isinstance(item, str) for row in rows if isinstance(row, Sequence) for item in row):
+        return rows
+    states, actions = Labels("state", state_names), Labels("action", action_names)
+    kinds = {"state": states, "action": actions, "next_state": states}
+
+    def number(i: int, item: Any, name: str) -> Any:
+        return kinds[name].number(f"{name} of edge {i}", item, InvalidProblem)
+
+    return [
+        [*(number(i, *at) for at in zip(row, kinds, strict=False)), *row[3:]] for i, row in enumerate(rows)
+    ]
 
 
 def transition_rows(transitions: Any) -> Any:
@@ -75,11 +99,10 @@ def transition_rows(transitions: Any) -> Any:
             f"{checks.show(matrix.data[bad[0]])}; it must be at least 0"
         )
     matrix.eliminate_zeros()
-    sums = np.asarray(matrix.sum(axis=1)).ravel()
-    near = (np.abs(sums - 1.0) > checks.EXACT) & (
-        np.abs(sums - 1.0) <= checks.tolerance(np.diff(matrix.indptr))
-    )
-    matrix.data /= np.repeat(np.where(near, sums, 1.0), np.diff(matrix.indptr))
+    sums, lengths = np.asarray(matrix.sum(axis=1)).ravel(), np.diff(matrix.indptr)
+    off = np.abs(sums - 1.0)
+    near = (off > checks.EXACT) & (off <= checks.tolerance(lengths))
+    matrix.data /= np.repeat(np.where(near, sums, 1.0), lengths)
     return read_only(matrix)
 
 
@@ -100,8 +123,7 @@ def start_distribution(start: Any, states: int, names: Sequence[str] | None = No
     else:
         values = checks.shaped("start", start, (states,))
         checks.distribution("start", values, InvalidProblem)
-    result: Floats = checks.frozen(values)
-    return result
+    return checks.frozen(values)
 
 
 def terminal_states(terminal: Any, states: int, names: Sequence[str] | None = None) -> tuple[int, ...]:
@@ -133,8 +155,7 @@ def availability(available: ArrayLike | None, shape: tuple[int, int]) -> Bools:
         raise InvalidProblem(
             f"available is {values.dtype} of shape {values.shape}; it must be booleans of {shape}"
         )
-    result: Bools = checks.frozen(values)
-    return result
+    return checks.frozen(values)
 
 
 def names_of(name: str, names: Sequence[str] | None, count: int) -> tuple[str, ...] | None:
@@ -151,22 +172,60 @@ def names_of(name: str, names: Sequence[str] | None, count: int) -> tuple[str, .
     return result
 
 
-def numbered_edges(edges: Any, state_names: Any, action_names: Any) -> Any:
-    """Edges with numbers where they had labels."""
-    if isinstance(edges, np.ndarray) or not isinstance(edges, Iterable):
-        return edges
-    rows = list(edges)
-    if not any(isinstance(item, str) for row in rows if isinstance(row, Sequence) for item in row):
-        return rows
-    states, actions = Labels("state", state_names), Labels("action", action_names)
-    kinds = (("state", states), ("action", actions), ("next_state", states))
-    return [
-        [
-            *(
-                known.number(f"{name} of edge {i}", item, InvalidProblem)
-                for item, (name, known) in zip(row, kinds, strict=False)
-            ),
-            *row[3:],
-        ]
-        for i, row in enumerate(rows)
-    ]
+# -- labels: what may be said in the place of a number; a text is always one --
+
+
+class Labels:
+    """The names of the states, or of the actions, of a model, which may have none.
+
+    Attributes:
+        kind: "state" or "action".
+        names: in order of their numbers, or None.
+    """
+
+    def __init__(self, kind: str, names: Sequence[str] | None) -> None:
+        self.kind, self.names = kind, names
+        self._numbers = {name: number for number, name in enumerate(names or ())}
+
+    def number(self, place: str, said: Any, error: type[SaverError] = InvalidData) -> Any:
+        """The number that a label stands for; what is no text stays as it is."""
+        if not isinstance(said, str):
+            return said
+        if self.names is None:
+            raise error(
+                f"{place} is {said!r}, and the model has no {self.kind}_names; say a whole number, or give "
+                "it names"
+            )
+        if said not in self._numbers:
+            raise error(f"{place} is {said!r}, which is no {self.kind}; {nearest(said, self.names, 10)}")
+        return self._numbers[said]
+
+    def numbers(self, name: str, column: Any) -> Ints:
+        """A column of whole numbers and labels as numbers."""
+        found = [self.number(f"{name}[{at}]", said) for at, said in enumerate(column)]
+        return np.array(found, dtype=np.int64)
+
+    def said(self, number: Any) -> Any:
+        """The label of a number; the number where there are no labels."""
+        return int(number) if self.names is None else self.names[number]
+
+
+def spoken(name: str, value: Any) -> Any:
+    """A sequence of whole numbers, as int64; with labels among them, as objects of type int and str."""
+    try:
+        raw = np.asarray(value)
+    except ValueError:
+        raw = np.empty(1)
+    if raw.ndim == 1 and raw.dtype == np.int64:
+        return raw
+    if raw.ndim == 1 and raw.dtype.kind in "OUT":
+        given = raw.tolist() if isinstance(value, np.ndarray) or raw.dtype.kind == "O" else list(value)
+        rest = [item for item in given if not isinstance(item, str)]
+        whole = all(isinstance(item, INTEGERS) and not isinstance(item, bool) for item in rest)
+        if whole and len(rest) < len(given):  # labels, and beside them whole numbers only
+            return np.array([str(x) if isinstance(x, str) else int(x) for x in given], dtype=object)
+    if raw.ndim != 1 or (raw.size and raw.dtype.kind not in "iu"):
+        raise InvalidData(f"{name} must be a sequence of whole numbers, or of labels, got {value!r}")
+    if raw.dtype.kind == "u" and raw.size and raw.max() > np.iinfo(np.int64).max:
+        raise InvalidData(f"{name} holds {raw.max()}, which is no index")
+    return raw.astype(np.int64)

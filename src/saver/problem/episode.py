@@ -1,25 +1,52 @@
-"""One trajectory: what was seen in an episode, wherever it was run."""
+"""What was seen in an episode, wherever it was run, and in many, column by column."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 
-from saver._types import Ints
+from saver._types import Bools, Floats, Ints
 from saver.errors import InvalidData
-from saver.problem import checks
+from saver.problem import checks, model
 from saver.problem.codec import portable
-from saver.problem.labels import spoken
+from saver.problem.convert import spoken
 from saver.problem.model import END
+from saver.problem.moving import still
+
+NOT_SEEN = model.NOT_SEEN  # a final state in columns
+
+
+class Rows(checks.Frozen):
+    """Steps, one after the other, of an episode or of many."""
+
+    states: Any
+    actions: Any
+    rewards: Any
+    constraints: Any
+    propensities: Any
+
+    def part(self, kept: Any, **changed: Any) -> Any:
+        """The same with these rows only, and with what else changes with them."""
+        given, said = self.constraints, self.propensities
+        if isinstance(given, Mapping):
+            given = {name: column if column is None else column[kept] for name, column in given.items()}
+        elif given is not None:
+            given = given[kept]
+        whole: Any = self  # a dataclass
+        return replace(
+            whole, states=self.states[kept], actions=self.actions[kept], rewards=self.rewards[kept],
+            constraints=given, propensities=None if said is None else said[kept], **changed,
+        )  # fmt: skip
 
 
 @portable("episode")
 @dataclass(frozen=True, eq=False)
-class Episode(checks.Frozen):
+class Episode(Rows):
     """One episode, step by step; the sequences are equally long and cannot be written.
 
     Unpacks into its first four: `states, actions, rewards, constraints = episode`. States and actions may be
@@ -44,38 +71,49 @@ class Episode(checks.Frozen):
     final_state: Any = None
 
     def __post_init__(self) -> None:
-        states, given, checked = spoken("states", self.states), self.constraints, self.__dict__
+        states, given, checked = spoken("states", self.states), self.constraints, vars(self)
         checked["states"] = _as_long("states", states, states)
         checked["actions"] = _as_long("actions", spoken("actions", self.actions), states)
         checked["rewards"] = _numbers("rewards", self.rewards, states)
         if isinstance(given, Mapping):
-            checked["constraints"] = _by_name(given, states)
+            checked["constraints"] = {
+                name: column if column is None else _numbers(f"constraints[{name!r}]", column, states)
+                for name, column in given.items()
+            }
         elif given is not None:
             checked["constraints"] = _numbers("constraints", given, states)
         if self.propensities is not None:
             checked["propensities"] = _numbers("propensities", self.propensities, states)
         if self.final_state is not None and not isinstance(self.final_state, str):
-            last = checks.whole("final_state", self.final_state, END, error=InvalidData)
-            object.__setattr__(self, "final_state", last)
+            checked["final_state"] = checks.whole("final_state", self.final_state, END, error=InvalidData)
+
+    @property
+    def steps(self) -> Ints:
+        """t, of each row."""
+        return np.arange(len(self))
+
+    def returns(self, column: Floats, discount: float) -> float:
+        """sum_t discount^t of what a column holds."""
+        return float(np.sum(discount**self.steps * column))
+
+    def outcome(self, mdp: Any, complete: bool) -> int:
+        """Where the last action led: as `Columns.following`."""
+        if complete and len(self) < mdp.horizon:
+            return END
+        return NOT_SEEN if mdp.known or self.final_state is None else int(self.final_state)
 
     def guarded(self, constraints: Any) -> Episode:
         """The same with these constraints, which were checked."""
+        return self._with(constraints=constraints)
+
+    def _with(self, **checked: Any) -> Episode:
         other = copy.copy(self)
-        object.__setattr__(other, "constraints", constraints)
+        vars(other).update(checked)
         return other
 
-    def until(self, steps: int) -> Episode:
+    def until(self, steps: int) -> Any:
         """The first steps; where the last of them led is not seen."""
-        given = self.constraints
-        if isinstance(given, Mapping):
-            given = {name: column if column is None else column[:steps] for name, column in given.items()}
-        elif given is not None:
-            given = given[:steps]
-        said = self.propensities
-        return Episode(
-            self.states[:steps], self.actions[:steps], self.rewards[:steps], given,
-            propensities=None if said is None else said[:steps],
-        )  # fmt: skip
+        return self.part(slice(steps), final_state=None)
 
     def __iter__(self) -> Iterator[Any]:
         """States, actions, rewards, constraints."""
@@ -87,43 +125,20 @@ class Episode(checks.Frozen):
 
     def numbered(self, mdp: Any) -> Episode:
         """The same with numbers in the place of labels."""
-        said = (
-            self.states.dtype.kind == "O",
-            self.actions.dtype.kind == "O",
-            isinstance(self.final_state, str),
-        )
-        if not any(said):
+        last, known = self.final_state, mdp.state_labels
+        if "O" not in (self.states.dtype.kind, self.actions.dtype.kind) and not isinstance(last, str):
             return self
-        other = copy.copy(self)
-        if said[0]:
-            found = mdp.state_labels.numbers("states", self.states)
-            object.__setattr__(other, "states", checks.frozen(found))
-        if said[1]:
-            found = mdp.action_labels.numbers("actions", self.actions)
-            object.__setattr__(other, "actions", checks.frozen(found))
-        last = mdp.state_labels.number("final_state", self.final_state)
-        object.__setattr__(other, "final_state", last)
-        return other
+        return self._with(
+            states=checks.frozen(known.numbers("states", self.states)),
+            actions=checks.frozen(mdp.action_labels.numbers("actions", self.actions)),
+            final_state=known.number("final_state", last),
+        )
 
     def check(self, mdp: Any, complete: bool = True) -> Episode:
         """The same with numbers in the place of labels; what cannot happen in this model is refused."""
-        return self.numbered(mdp)._checked(mdp, complete)
-
-    def _checked(self, mdp: Any, complete: bool) -> Episode:
-        if complete and self.final_state is None and mdp.surely(self.states, self.actions):
-            return self
-        for name, column, count in (
-            ("states", self.states, mdp.states),
-            ("actions", self.actions, mdp.actions),
-        ):
-            if len(bad := np.flatnonzero((column < 0) | (column >= count))):
-                raise InvalidData(f"{name}[{bad[0]}] is {column[bad[0]]}; it must be from 0 to {count - 1}")
-        if not 1 <= len(self) <= mdp.horizon:
-            raise InvalidData(
-                f"the episode has {len(self)} steps; it must have 1 to {mdp.horizon}, the horizon"
-            )
-        mdp.check_path(self.states, self.actions, self.final_state, complete)
-        return self
+        found = self.numbered(mdp)
+        mdp.check_path(found.states, found.actions, found.final_state, complete)
+        return found
 
 
 def _as_long(name: str, column: Any, states: Ints) -> Any:
@@ -135,14 +150,157 @@ def _as_long(name: str, column: Any, states: Ints) -> Any:
     return checks.frozen(column)
 
 
-def _by_name(given: Mapping[Any, Any], states: Ints) -> dict[str, Any]:
-    """The columns of several guardrails."""
-    found = {}
-    for name, column in given.items():
-        at = f"constraints[{name!r}]"
-        found[name] = None if column is None else _numbers(at, column, states)
-    return found
-
-
 def _numbers(name: str, column: Any, states: Ints) -> Any:
     return _as_long(name, checks.array(name, column, InvalidData), states)
+
+
+@dataclass(frozen=True, eq=False)
+class Columns(Rows):
+    """Episodes one after the other; iterating gives each as a `saver.Episode`.
+
+    Attributes:
+        offsets: episode i has the rows from offsets[i] to offsets[i + 1], [episodes + 1].
+        states, actions: of each row, as numbers from 0.
+        rewards: likewise.
+        constraints: by guardrail, likewise; NaN in all rows of an episode in which it was not measured.
+        propensities: likewise, or None where they were not recorded.
+        final_states: where each episode's last action led; -1 (`saver.END`) to its end, -2 nobody saw it.
+        complete: of each episode, False if it was cut off and went on.
+    """
+
+    offsets: Ints
+    states: Ints
+    actions: Ints
+    rewards: Floats
+    constraints: dict[str, Any]
+    propensities: Any
+    final_states: Ints
+    complete: Bools
+
+    def __post_init__(self) -> None:
+        for name in ("offsets", "states", "actions", "rewards", "propensities", "final_states", "complete"):
+            if (column := getattr(self, name)) is not None:
+                vars(self)[name] = still(column)
+        vars(self)["constraints"] = {name: still(column) for name, column in self.constraints.items()}
+
+    @classmethod
+    def of(cls, episodes: Iterable[Episode], complete: Any = None, **more: Any) -> Self:
+        """Of episodes that all have the same guardrails, and propensities or none."""
+        listed = list(episodes)
+        if not listed:
+            raise InvalidData("there are no episodes; give at least one")
+        said = [episode.propensities for episode in listed]
+        if any(item is None for item in said) and not all(item is None for item in said):
+            raise InvalidData("some episodes have propensities and some have none; give them all, or none")
+        finals = [NOT_SEEN if one.final_state is None else one.final_state for one in listed]
+        steps = ([getattr(one, name) for one in listed] for name in ("states", "actions", "rewards"))
+        states, actions, rewards = map(np.concatenate, steps)
+        return cls(
+            _offsets([len(one) for one in listed]), states, actions, rewards, _together(listed),
+            None if said[0] is None else np.concatenate(said), np.array(finals, dtype=np.int64),
+            np.ones(len(listed), bool) if complete is None else np.asarray(complete, dtype=bool), **more,
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        """The number of episodes."""
+        return len(self.offsets) - 1
+
+    @property
+    def rows(self) -> int:
+        """The number of steps of all episodes together."""
+        return len(self.states)
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """The number of steps of each episode."""
+        return np.diff(self.offsets)
+
+    @property
+    def last(self) -> Ints:
+        """The last row of each episode."""
+        return self.offsets[1:] - 1
+
+    @cached_property
+    def steps(self) -> Ints:
+        """t, of each row."""
+        return np.arange(self.rows) - np.repeat(self.offsets[:-1], self.lengths)
+
+    def returns(self, column: Floats, discount: float) -> Floats:
+        """sum_t discount^t of what a column holds, of each episode."""
+        return np.add.reduceat(discount**self.steps * column, self.offsets[:-1])
+
+    def __getitem__(self, number: int) -> Episode:
+        """One episode."""
+        at = slice(int(self.offsets[number]), int(self.offsets[number + 1]))
+        guarded = {
+            name: None if np.isnan(column[at.start]) else column[at]
+            for name, column in self.constraints.items()
+        }
+        said, final = self.propensities, int(self.final_states[number])
+        return Episode(
+            self.states[at], self.actions[at], self.rewards[at], guarded or None,
+            propensities=None if said is None else said[at], final_state=None if final == NOT_SEEN else final,
+        )  # fmt: skip
+
+    def __iter__(self) -> Iterator[Episode]:
+        """Each as a `saver.Episode`."""
+        return (self[number] for number in range(len(self)))
+
+    def following(self, mdp: Any) -> Ints:
+        """Where each row led: to a state, to the end of its episode (-1), or nobody saw it (-2).
+
+        An episode that is complete before the horizon has ended, wherever it was then.
+        """
+        found = np.empty(self.rows, dtype=np.int64)
+        found[:-1] = self.states[1:]
+        known = np.full(len(self), NOT_SEEN) if mdp.known else self.final_states
+        found[self.last] = np.where(self.complete & (self.lengths < mdp.horizon), END, known)
+        return found
+
+    def until(self, horizon: int) -> Self:
+        """The first steps of each; of a longer episode it is seen where the last of them led."""
+        longer = self.lengths > horizon
+        if not longer.any():
+            return self
+        kept = self.steps < horizon
+        finals = np.array(self.final_states)
+        finals[longer] = self.states[self.offsets[:-1][longer] + horizon]
+        lengths = np.minimum(self.lengths, horizon)
+        return self._whole(kept, lengths, finals, self.complete | longer)
+
+    def select(self, chosen: Any) -> Self:
+        """Those episodes that are chosen, [episodes] booleans."""
+        mask = np.asarray(chosen, dtype=bool)
+        kept = np.repeat(mask, self.lengths)
+        return self._whole(kept, self.lengths[mask], self.final_states[mask], self.complete[mask])
+
+    def paying(self, name: str) -> Self:
+        """The same with a guardrail in the place of the reward."""
+        return replace(self, rewards=self.constraints[name])
+
+    def _whole(self, kept: Any, lengths: Ints, finals: Any, complete: Any) -> Self:
+        """Those rows, which are episodes of these lengths."""
+        more = {"offsets": _offsets(lengths), "final_states": finals, "complete": complete}
+        found: Self = self.part(kept, **more)
+        return found
+
+
+def _offsets(lengths: Any) -> Ints:
+    return np.concatenate([[0], np.cumsum(lengths)])
+
+
+def _together(listed: list[Episode]) -> dict[str, Any]:
+    """The guardrails of many episodes."""
+    if all(one.constraints is None for one in listed):
+        return {}
+    first = listed[0].constraints
+    for number, one in enumerate(listed):
+        if not isinstance(one.constraints, dict) or one.constraints.keys() != first.keys():
+            raise InvalidData(
+                f"episode {number} does not tell the guardrails of the first by name; tell {{name: sequence}}"
+            )
+    columns = {name: [(one, one.constraints[name]) for one in listed] for name in first}
+    return {
+        name: np.concatenate([np.full(len(one), np.nan) if told is None else told for one, told in column])
+        for name, column in columns.items()
+    }

@@ -25,7 +25,8 @@ from saver.errors import InvalidProblem
 from saver.problem import bellman, checks
 from saver.problem.codec import portable
 from saver.problem.episode import Episode
-from saver.problem.promise import Bounded, SubGaussian
+from saver.problem.moving import still
+from saver.problem.promise import Bounded, SubGaussian, check_promise
 
 CONSTRAINT = "constraint"  # the name of the one guardrail that a problem's short form means
 WAYS = ("alpha", "allowance", "at_least", "at_most")
@@ -74,7 +75,7 @@ class Guardrail:
             raise InvalidProblem(f"{_of(self)}{cause}") from None
 
     def _check(self) -> None:
-        check_promise("promise", self.promise)
+        check_everywhere("promise", self.promise)
         checks.flag("cost", self.cost)
         given = [way for way in WAYS if getattr(self, way) is not None]
         if len(given) != 1:
@@ -90,14 +91,13 @@ class Guardrail:
         value = checks.number(way, getattr(self, way))
         if way == "alpha" and not self.cost:
             checks.between(way, value, 0.0, 1.0, closed=(False, True))
-        elif way in ("alpha", "allowance") and value <= 0.0:
-            raise InvalidProblem(f"{way} is {checks.show(value)}; it must be positive")
-        object.__setattr__(self, way, value)
+        elif way in ("alpha", "allowance"):
+            checks.positive(way, value)
+        vars(self)[way] = value
         if self.baseline_value is not None:
-            object.__setattr__(self, "baseline_value", _value(self.baseline_value))
+            vars(self)["baseline_value"] = _value(self.baseline_value)
         if self.share is not None:
-            share = checks.between("share", self.share, 0.0, 1.0, closed=(False, True))
-            object.__setattr__(self, "share", share)
+            vars(self)["share"] = checks.between("share", self.share, 0.0, 1.0, closed=(False, True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,10 +153,10 @@ class Rail:
         return self.credit / abs(self.value) if self.value else math.inf
 
     @cached_property
-    def bounds(self) -> tuple[float, float]:
-        """Outside of these no observation is believed."""
-        low, high = self.promise.bounds
-        return float(low), float(high)
+    def bounds(self) -> tuple[Floats, Floats]:
+        """Outside of these no observation is believed, as it is told, [1, 1] each."""
+        low, high = sorted(self.sign * float(end) for end in self.promise.bounds)
+        return still([[low]]), still([[high]])
 
     @property
     def unit(self) -> float:
@@ -214,13 +214,12 @@ def _rail(guard: Guardrail, steps: tuple[float, float], level: float) -> Rail:
     sign, promise = (-1.0, negated(guard.promise)) if guard.cost else (1.0, guard.promise)
     least, most = promise.of_episode(*steps)
     given = guard.baseline_value
-    low, high = (least, most) if given is None else (given if isinstance(given, tuple) else (given, given))
+    low, high = (least, most) if given is None else np.broadcast_to(given, 2).tolist()
     if given is not None and guard.cost:
         low, high = -high, -low
     rail = Rail(guard.name, sign, promise, *_by(guard), low, high, given is None, level)
     if given is not None:
-        _check_credit(guard, rail)
-        _check_value(guard, low, high, least, most)
+        _check_given(guard, rail, least, most)
     return rail
 
 
@@ -235,37 +234,29 @@ def _by(guard: Guardrail) -> tuple[tuple[float, float], tuple[float, float]]:
     return (line, 0.0), (-line, 1.0)
 
 
-def _check_value(guard: Guardrail, low: float, high: float, least: float, most: float) -> None:
-    slack = CLOSE * max(abs(least), abs(most), abs(low), abs(high))
-    if (
-        high < least - slack
-        or low > most + slack
-        or (low == high and not least - slack <= low <= most + slack)
-    ):
-        given, ends = guard.baseline_value, sorted((-least, -most) if guard.cost else (least, most))
-        floor, ceiling = guard.promise.floor, guard.promise.ceiling
-        raise InvalidProblem(
-            f"{_of(guard)}baseline_value is {_shown(given)}, but {guard.name} means in [{floor:g}, "
-            f"{ceiling:g}] allow the baseline only [{ends[0]:g}, {ends[1]:g}]; correct the value or the "
-            f"range of the {guard.name}"
-        )
-
-
-def _check_credit(guard: Guardrail, rail: Rail) -> None:
-    """A baseline episode must add to the budget, whatever the baseline's value is."""
-    if min(rail.credit_at(rail.low), rail.credit_at(rail.high)) > 0.0:
-        return
-    shown = _shown(guard.baseline_value)
-    if guard.alpha is not None:
+def _check_given(guard: Guardrail, rail: Rail, least: float, most: float) -> None:
+    """A baseline episode must add to the budget, whatever the baseline's value is; and it can have that."""
+    way, shown = "at_most" if guard.cost else "at_least", _shown(guard.baseline_value)
+    earns = min(rail.credit_at(rail.low), rail.credit_at(rail.high)) > 0.0
+    if not earns and guard.alpha is not None:
         raise InvalidProblem(
             f"{_of(guard)}baseline_value is {shown}; it must be positive, because alpha is a share of it: "
             "give an allowance instead"
         )
-    way = "at_most" if guard.cost else "at_least"
-    raise InvalidProblem(
-        f"{_of(guard)}{way} is {getattr(guard, way):g}, but the baseline has {shown}: it cannot meet this by "
-        "itself, and no budget can be earned; guard what the baseline keeps"
-    )
+    if not earns:
+        raise InvalidProblem(
+            f"{_of(guard)}{way} is {getattr(guard, way):g}, but the baseline has {shown}: it cannot meet "
+            "this by itself, and no budget can be earned; guard what the baseline keeps"
+        )
+    slack = CLOSE * max(abs(least), abs(most), abs(rail.low), abs(rail.high))
+    if rail.high < least - slack or rail.low > most + slack:
+        ends = sorted((rail.sign * least, rail.sign * most))
+        floor, ceiling = guard.promise.floor, guard.promise.ceiling
+        raise InvalidProblem(
+            f"{_of(guard)}baseline_value is {shown}, but {guard.name} means in [{floor:g}, {ceiling:g}] "
+            f"allow the baseline only [{ends[0]:g}, {ends[1]:g}]; correct the value or the range of the "
+            f"{guard.name}"
+        )
 
 
 def _of(guard: Guardrail) -> str:
@@ -288,10 +279,9 @@ def _value(given: Any) -> float | tuple[float, float]:
     return (low, high) if low < high else low
 
 
-def check_promise(name: str, promise: Any) -> None:
-    """One number for all pairs."""
-    if not isinstance(promise, SubGaussian | Bounded):
-        raise InvalidProblem(f"{name} is {promise!r}; it must be a saver.SubGaussian or a saver.Bounded")
+def check_everywhere(name: str, promise: Any) -> None:
+    """Refuse what promises nothing, or not one number for all pairs."""
+    check_promise(name, promise)
     for part, shape in promise.by_pair.items():
         raise InvalidProblem(
             f"{name}.{part} has shape {shape}; promises for each pair are for rewards: give one number that "

@@ -1,25 +1,138 @@
-"""Logged episodes of the baseline as sums: all that a campaign, a ledger or a diagnosis learns from them."""
+"""What an episode must be to be told, and logged episodes of the baseline as sums.
+
+Every promise is checked before anything changes; of many episodes those that look wrong are looked at one by
+one, which says why. The sums are all that a campaign, a ledger or a diagnosis learns from a log.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from saver._jit import brief, plainly
+from saver._types import Bools, Floats, Ints
 from saver.errors import InvalidData
-from saver.problem import bulk, checks
+from saver.problem import checks
 from saver.problem.bellman import by_step
 from saver.problem.codec import fingerprint, portable
-from saver.problem.columns import Columns
-from saver.problem.episode import Episode
+from saver.problem.episode import Columns, Episode
 from saver.problem.guardrail import Rail
-from saver.problem.moments import Moments
-from saver.problem.sums import Sums
-from saver.problem.telling import check_possible, check_propensities, check_told
+from saver.problem.model import faulty
+from saver.problem.moments import Moments, Sums
+from saver.problem.moving import still
 
 BEFORE = 0.5  # what an episode is guessed to earn before any was seen, taken to [0, 1]; it counts as one
+CLOSE = 1e-9  # of two propensities
+FEW = 10_000  # rows that are looked at without a compiler
+
+
+def check_told(problem: Any, episode: Episode, complete: bool = True) -> Episode:
+    """The episode, in numbers; one that cannot have happened, or that breaks a promise, is refused."""
+    if episode.constraints is None:
+        raise InvalidData("the episode has no constraints; give one for each step")
+    _check_names(problem, episode.constraints)
+    found = episode.check(problem.mdp, complete)
+    for rail, t in _unbelieved(problem, found):
+        raise InvalidData(_words(problem, found, rail, t))
+    return found
+
+
+def _check_names(problem: Any, constraints: Any) -> None:
+    """One sequence where one is guarded, or {name: sequence} with every name."""
+    if not isinstance(constraints, dict) and len(problem.rails) == 1:
+        return
+    names = [rail.name for rail in problem.rails]
+    if not isinstance(constraints, dict):
+        raise InvalidData(
+            f"constraints is one sequence, and {', '.join(names)} are guarded; tell {{name: sequence}}"
+        )
+    for name in constraints:
+        if name not in names:
+            raise InvalidData(f"constraints has {name!r}, which is not guarded; known: {', '.join(names)}")
+    for name in names:
+        if name not in constraints:
+            raise InvalidData(
+                f"constraints has no {name!r}; tell every guardrail, with None for one that was not measured"
+            )
+
+
+def _unbelieved(problem: Any, seen: Episode | Columns) -> Iterator[tuple[Rail | None, int]]:
+    """The first row that a promise rules out, of each guardrail and, without one, of the rewards."""
+    at = seen.states, seen.actions
+    for rail in problem.rails:
+        column = rail.column(seen)
+        if column is not None and (row := outside(column, *at, *rail.bounds)) >= 0:
+            yield rail, row
+    table = problem.rewards
+    if table is not None and (row := outside(seen.rewards, *at, table.low, table.high)) >= 0:
+        yield None, row
+
+
+@brief
+def outside(values: Any, states: Any, actions: Any, lows: Any, highs: Any) -> int:
+    """The first row that is beyond the bounds of its pair, [S, A], or [1, 1] of all; -1 if there is none."""
+    alike = lows.size == 1
+    for t in range(len(values)):
+        s, a = (0, 0) if alike else (states[t], actions[t])
+        if values[t] < lows[s, a] or values[t] > highs[s, a]:
+            return t
+    return -1
+
+
+def _words(problem: Any, episode: Episode, rail: Rail | None, t: int) -> str:
+    """Why what was seen is not believed."""
+    at, mdp = (episode.states[t], episode.actions[t]), problem.mdp
+    if rail is None:
+        name, column, whose = "rewards", episode.rewards, f" of {mdp.pair_label(*at)}"
+        low, high = problem.rewards.low[at], problem.rewards.high[at]
+    else:
+        named = f"[{rail.name!r}]" if isinstance(episode.constraints, dict) else ""
+        name, column, whose = f"constraints{named}", rail.column(episode), ""
+        (low,), (high,) = (end[0] for end in rail.bounds)
+    return (
+        f"{name}[{t}] is {checks.show(column[t])}, outside the declared bounds [{low:g}, {high:g}]{whose}; "
+        "correct the value or declare wider bounds"
+    )
+
+
+def check_possible(mdp: Any, episode: Episode, likely: Floats, who: str, remedy: str) -> None:
+    """Refuse an action that is never taken."""
+    if not likely.all():
+        t = np.flatnonzero(likely == 0.0)[0]
+        move = mdp.move_label(t, episode.states[t], episode.actions[t])
+        raise InvalidData(f"{move} has probability 0 under {who}; {remedy}")
+
+
+def check_propensities(who: str, episode: Episode, likely: Floats) -> None:
+    said = episode.propensities
+    if said is not None and len(wrong := np.flatnonzero(np.abs(said - likely) > CLOSE)):
+        t = wrong[0]
+        raise InvalidData(
+            f"propensities[{t}] is {checks.show(said[t])}, but {who} takes that action with "
+            f"probability {checks.show(likely[t])}; leave them out, or tell trial.row(step, state)[action]"
+        )
+
+
+def suspects(mdp: Any, many: Columns) -> Ints:
+    """The episodes that cannot have happened in this model."""
+    columns = many.offsets, many.states, many.actions, many.final_states
+    whole = [still(np.asarray(column, np.int64)) for column in columns]
+    with plainly(many.rows <= FEW):
+        longest = mdp.longest(bool(many.complete.all()))
+        wrong = faulty(mdp.paths, longest, still(many.complete), *whole)
+    return np.flatnonzero(wrong)
+
+
+def episodes_of(many: Columns, rows: Bools) -> Ints:
+    """The episodes that these rows are of."""
+    at = np.flatnonzero(rows)
+    return np.unique(np.searchsorted(many.offsets, at, side="right") - 1)
+
+
+# -- logged episodes of the baseline --
 
 
 @portable("logged")
@@ -46,39 +159,25 @@ class Logged:
     squares: float = 0.0
     tilt: float = 0.0
 
-    def add(self, rail: Rail, episode: Episode, discount: float, ends: tuple[float, float]) -> None:
-        """One episode more; `ends` are the least and the most that one can earn."""
-        gammas = discount ** np.arange(len(episode))
-        earned = float(np.sum(gammas * episode.constraints))
+    def add(self, seen: Episode | Columns, column: Any, discount: float, ends: tuple[float, float]) -> None:
+        """Episodes in order, of what a column holds; `ends` are the least and the most that one can earn."""
+        s, a, gammas = seen.states, seen.actions, discount**seen.steps
+        earned: Any = seen.returns(column, discount)
+        count: Any = self.count  # those before, and what they earned
+        gained: Any = self.gained
+        if isinstance(seen, Columns):
+            count = count + np.arange(len(seen))
+            gained = gained + np.concatenate([[0.0], np.cumsum(earned)[:-1]])
         low, span = ends[0], ends[1] - ends[0]
-        guess = (BEFORE + (self.gained - low * self.count) / span) / (1 + self.count)
-        square = ((earned - low) / span - guess) ** 2
-        self.squares, self.tilt = self.squares + square, self.tilt + guess * square
-        self.count, self.gained = self.count + 1, self.gained + earned
-        self.noise, self.length = self.noise + float(np.sum(gammas**2)), self.length + float(np.sum(gammas))
-        np.add.at(self.realised, (episode.states, episode.actions), gammas)
-        self.seen.extend(episode.states, episode.actions, episode.constraints)
-
-    def add_all(self, rail: Rail, many: Columns, discount: float, ends: tuple[float, float]) -> None:
-        """Episodes in order, as `add` one by one: the average before each is a cumulative sum."""
-        gammas, first = discount**many.steps, many.offsets[:-1]
-        column = rail.sign * many.constraints[rail.name]
-        earned = np.add.reduceat(gammas * column, first)
-        low, span = ends[0], ends[1] - ends[0]
-        count = self.count + np.arange(len(many))
-        gained = self.gained + np.concatenate([[0.0], np.cumsum(earned)])
-        guess = (BEFORE + (gained[:-1] - low * count) / span) / (1 + count)
+        guess = (BEFORE + (gained - low * count) / span) / (1 + count)
         squares = ((earned - low) / span - guess) ** 2
-        self.squares, self.tilt = (
-            self.squares + float(squares.sum()),
-            self.tilt + float(np.sum(guess * squares)),
-        )
-        self.count, self.gained = self.count + len(many), float(gained[-1])
-        self.noise, self.length = self.noise + float(np.sum(gammas**2)), self.length + float(np.sum(gammas))
-        pairs = many.states * self.realised.shape[1] + many.actions
-        visits = np.bincount(pairs, gammas, self.realised.size)
-        self.realised = self.realised + visits.reshape(self.realised.shape)
-        self.seen.extend_all(many.states, many.actions, column)
+        self.count, self.gained = self.count + np.size(earned), float(np.ravel(gained + earned)[-1])
+        self.squares += float(np.sum(squares))
+        self.tilt += float(np.sum(guess * squares))
+        self.noise += float(np.sum(gammas**2))
+        self.length += float(np.sum(gammas))
+        np.add.at(self.realised, (s, a), gammas)
+        (self.seen.extend if isinstance(seen, Episode) else self.seen.extend_all)(s, a, column)
 
 
 @portable("history")
@@ -109,90 +208,89 @@ class History:
         """
         if not isinstance(episodes, Iterable):
             raise InvalidData(f"history is {episodes!r}; it must hold episodes, each a saver.Episode")
-        mdp, rails = problem.mdp, problem.rails
-        shape = (mdp.states, mdp.actions)
-        longest = float(np.sum(mdp.factors))
-        empty = {rail.name: Logged(Moments.empty(shape), np.zeros(shape)) for rail in rails}
-        found = cls(Sums.empty(mdp), empty, made_for(problem))
-        table = by_step(mdp, problem.baseline)
+        shape = (problem.mdp.states, problem.mdp.actions)
+        empty = {rail.name: Logged(Moments.empty(shape), np.zeros(shape)) for rail in problem.rails}
+        found = cls(Sums.empty(problem.mdp), empty, made_for(problem))
+        table = by_step(problem.mdp, problem.baseline)
         if isinstance(episodes, Columns):
-            found._take_all(problem, table, episodes, longest)
+            _check_all(problem, table, episodes)
+            found.sums.add_all(problem.mdp, episodes)
+            found._guard(problem, episodes)
             return found
         for number, item in enumerate(episodes):
-            try:
-                seen = _checked(problem, table, item)
-            except InvalidData as cause:
-                raise InvalidData(f"history[{number}]{cause}") from None
-            found.sums.add(mdp, seen)
-            for rail in rails:
-                measured = rail.of(seen)
-                if measured is not None:
-                    ends = rail.promise.of_episode(1.0, longest)
-                    found.guarded[rail.name].add(rail, measured, mdp.discount, ends)
+            seen = _checked(problem, table, item, f"history[{number}]")
+            found.sums.add(problem.mdp, seen)
+            found._guard(problem, seen)
         return found
 
-    def _take_all(self, problem: Any, table: Any, many: Columns, longest: float) -> None:
-        """Every episode, column by column."""
-        _check_all(problem, table, many)
-        self.sums.add_all(problem.mdp, many)
+    def _guard(self, problem: Any, seen: Episode | Columns) -> None:
+        """Take in what was seen of each guardrail, where it was measured."""
+        longest = float(np.sum(problem.mdp.factors))
         for rail in problem.rails:
-            measured = ~np.isnan(many.constraints[rail.name][many.offsets[:-1]])
-            if measured.any():
-                part = many if measured.all() else many.select(measured)
+            column, part = rail.column(seen), seen
+            if isinstance(seen, Columns) and len(seen) and np.isnan(column).any():
+                part = seen.select(~np.isnan(column[seen.offsets[:-1]]))
+                column = rail.column(part)
+            if column is not None and len(column):
                 ends = rail.promise.of_episode(1.0, longest)
-                self.guarded[rail.name].add_all(rail, part, problem.mdp.discount, ends)
+                self.guarded[rail.name].add(part, rail.sign * column, problem.mdp.discount, ends)
 
 
-def _check_all(problem: Any, table: Any, many: Columns) -> None:
-    """Refuse what the baseline cannot have done, in the words of `_checked`."""
+def _doubtful(problem: Any, table: Floats, many: Columns) -> Iterator[int]:
+    """Episodes among which is one that the baseline cannot have done, if there is any.
 
-    def look(numbers: Any) -> None:
-        for number in numbers:
-            try:
-                _checked(problem, table, many[number])
-            except InvalidData as cause:
-                raise InvalidData(f"{_called(many, number)}{cause}") from None
-
-    if len(many):
-        look([0])  # the names of guardrails
-        look(bulk.suspects(problem.mdp, many))
-        look(bulk.unpromised(problem, many))
-        look(bulk.untypical(many, table[many.steps, many.states, many.actions]))
+    What comes later trusts that those before were looked at, one by one, and passed.
+    """
+    if not len(many):
+        return
+    yield 0  # the names of guardrails
+    yield from suspects(problem.mdp, replace(many, complete=np.ones(len(many), bool)))
+    rows = np.zeros(many.rows, dtype=bool)
+    rows[[row for _, row in _unbelieved(problem, many)]] = True
+    yield from episodes_of(many, rows)
+    likely = table[many.steps, many.states, many.actions]
+    said = likely if many.propensities is None else many.propensities
+    yield from episodes_of(many, (likely == 0.0) | (np.abs(said - likely) > CLOSE))
     for rail in problem.rails:
         if rail.learned:
-            look(bulk.episodes_of(many, np.isnan(many.constraints[rail.name]))[:1])
+            yield from episodes_of(many, np.isnan(many.constraints[rail.name]))[:1]
+
+
+def _check_all(problem: Any, table: Floats, many: Columns) -> None:
+    """Refuse what the baseline cannot have done; messages call an episode as its log does, if it says."""
+
+    def called(number: int) -> str:
+        return f"episode {many.called(number)}" if hasattr(many, "called") else f"history[{number}]"
+
+    for number in _doubtful(problem, table, many):
+        _checked(problem, table, many[number], called(number))
     if not many.complete.all():
         number = int(np.argmin(many.complete))
-        raise InvalidData(f"{_called(many, number)} was cut off; history must hold whole episodes")
+        raise InvalidData(f"{called(number)} was cut off; history must hold whole episodes")
 
 
-def _called(many: Columns, number: int) -> str:
-    """What messages call an episode: as its log does, if it says."""
-    called = getattr(many, "called", None)
-    return f"history[{number}]" if called is None else f"episode {called(number)}"
-
-
-def _checked(problem: Any, table: Any, item: Any) -> Episode:
+def _checked(problem: Any, table: Floats, item: Any, called: str) -> Episode:
     """The episode; one that the baseline cannot have done is refused: its value is learned from history."""
     if not isinstance(item, Episode):
         raise InvalidData(
-            f" is a {type(item).__name__}; it must be a saver.Episode(states, actions, rewards, constraints)"
+            f"{called} is a {type(item).__name__}; it must be a saver.Episode(states, actions, rewards, "
+            "constraints)"
         )
     try:
         seen = check_told(problem, item)
-        likely = table[np.arange(len(seen)), seen.states, seen.actions]
+        likely = table[seen.steps, seen.states, seen.actions]
         only = "give the baseline's episodes, all of them and no others"
         check_possible(problem.mdp, seen, likely, "the baseline", only)
         check_propensities("the baseline", seen, likely)
         for rail in problem.rails:
-            if rail.learned and rail.of(seen) is None:
+            if rail.learned and rail.column(seen) is None:
                 raise InvalidData(
                     f"constraints[{rail.name!r}] is None, and the baseline's value is learned from history: "
                     "episodes must not be left out for what they were; give the value, or leave out all "
                     "history"
                 )
     except InvalidData as cause:
-        raise InvalidData(f": {cause}") from None
+        raise InvalidData(f"{called}: {cause}") from None
     return seen
 
 
@@ -209,10 +307,8 @@ def fits(problem: Any, history: Any) -> None:
     theirs = history.sums.rewards.mean.shape
     for moments in (history.sums.rewards, *(one.seen for one in history.guarded.values())):
         if len(bad := np.argwhere(moments.counts < 0)):
-            s, a = bad[0]
-            raise InvalidData(
-                f"history has {moments.counts[s, a]} samples of {(int(s), int(a))}: it was damaged"
-            )
+            at = tuple(bad[0].tolist())
+            raise InvalidData(f"history has {moments.counts[at]} samples of {at}: it was damaged")
     if theirs != shape or set(history.guarded) != names:
         raise InvalidData(
             f"history has (states, actions) = {theirs} and guards {', '.join(history.guarded)}; the problem "

@@ -1,8 +1,9 @@
-"""The model: known transitions, a horizon, a discount, a start."""
+"""The model: transitions, known (`Mdp`) or to be learned (`Unknown`), a horizon, a discount, a start."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -12,15 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from saver._types import Ints
+from saver._types import Floats, Ints
 from saver.errors import InvalidData, InvalidProblem
 from saver.problem import checks, convert
 from saver.problem.codec import portable
 from saver.problem.model import Model
-from saver.problem.moving import Paths, possible, reached, still
+from saver.problem.moving import rated, reached, still
 
 Edge = tuple[int | str, int | str, int | str, float]
-LONGEST = 1_000_000  # steps
+Moves = Mapping[int, Mapping[int, list[tuple[float, int, float, bool]]]]  # of Gymnasium
 
 
 @portable("mdp")
@@ -53,23 +54,11 @@ class Mdp(Model):
     action_names: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
-        matrix = convert.transition_rows(self.transitions)
-        states = matrix.shape[1]
-        actions = matrix.shape[0] // states
-        names = convert.names_of("state_names", self.state_names, states)
-        checked = {
-            "transitions": matrix,
-            "horizon": checks.whole("horizon", self.horizon, 1, LONGEST),
-            "discount": checks.between("discount", self.discount, 0.0, 1.0, closed=(False, True)),
-            "start": convert.start_distribution(self.start, states, names),
-            "terminal": convert.terminal_states(self.terminal, states, names),
-            "available": convert.availability(self.available, (states, actions)),
-            "state_names": names,
-            "action_names": convert.names_of("action_names", self.action_names, actions),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        vars(self)["transitions"] = convert.transition_rows(self.transitions)
+        self._settle()
+        vars(self)["terminal"] = convert.terminal_states(self.terminal, self.states, self.state_names)
         self._check_rows()
+        self.check_actions()
         self._check_ends()
 
     @classmethod
@@ -81,11 +70,9 @@ class Mdp(Model):
         Memory is proportional to the number of edges. `options` are those of the constructor; with
         `state_names` and `action_names` edges may say labels.
         """
-        states, actions = checks.whole("states", states, 1), checks.whole("actions", actions, 1)
-        if states * actions > 10**9:
-            raise InvalidProblem(f"{states} states with {actions} actions are more than 10^9 pairs")
-        edges = convert.numbered_edges(edges, options.get("state_names"), options.get("action_names"))
-        rows = convert.edge_table(edges, states, actions)
+        states, actions = convert.counts_of(states, actions)
+        names = options.get("state_names"), options.get("action_names")
+        rows = convert.edge_table(edges, states, actions, *names)
         pair = rows[:, 0].astype(np.int64) * actions + rows[:, 1].astype(np.int64)
         shape = (states * actions, states)
         matrix = sparse.coo_array((rows[:, 3], (pair, rows[:, 2].astype(np.int64))), shape=shape)
@@ -117,123 +104,187 @@ class Mdp(Model):
     def layers(self) -> tuple[Ints, ...]:
         """For each step the states that some behaviour can be in; shorter than L if all episodes are."""
         flow, start = self.flow, np.flatnonzero(self.start > 0)
-        states: Ints
         states, ends = reached(flow.indptr, flow.indices, still(self.available), start, self.horizon)
         begins = [0, *ends.tolist()]
         layers = [states[i:j] for i, j in pairwise(begins) if i < j]
         settled = len(layers) == len(ends)  # from here on they stay
         return (*layers, *[layers[-1]] * (self.horizon - len(layers) if settled else 0))
 
-    def check_path(
-        self, states: Ints, actions: Ints, final_state: int | None = None, complete: bool = True
-    ) -> None:
-        """Refuse a trajectory that is impossible, or that stops before its end and is said to be complete."""
-        if self.start[states[0]] == 0:
-            raise InvalidData(f"the episode starts in {self.state_label(states[0])}, which has probability 0")
-        last = len(states) - 1
-        for t, (state, action) in enumerate(zip(states.tolist(), actions.tolist(), strict=True)):
-            if not self.available[state, action]:
-                raise InvalidData(f"{self.move_label(t, state, action)} is missing from the model")
-            if t < last:
-                self._check_move(t, state, action, int(states[t + 1]))
-        check = self._check_end if complete else self._check_cut
-        check(last, int(states[last]), int(actions[last]), final_state)
-
-    def surely(self, states: Ints, actions: Ints) -> bool:
-        """Whether a whole episode can have happened."""
-        return bool(possible(self._paths, states, actions))
-
-    @cached_property
-    def _paths(self) -> Paths:
-        """What `possible` needs."""
-        ends, rows = np.zeros(self.states, dtype=bool), self.transitions
-        ends[list(self.terminal)] = True
-        start, available = np.asarray(self.start), self.available
-        return Paths(
-            still(rows.indptr), still(rows.indices), still(start), still(available), still(ends), self.horizon
-        )
-
-    @cached_property
-    def moves(self) -> Ints:
-        """The moves after which an episode goes on, (state * A + action) * S + next state, sorted."""
-        rows = np.repeat(np.arange(self.flow.shape[0]), np.diff(self.flow.indptr))
-        found: Ints = np.sort(rows * self.states + self.flow.indices.astype(np.int64))
-        return found
-
-    def _check_move(self, t: int, state: int, action: int, following: int) -> None:
-        if following in self.terminal:
-            raise InvalidData(
-                f"{self.state_label(following)} at step {t + 1} is terminal: no action is taken "
-                "in it; leave it out"
-            )
-        if following not in self.successors(state, action):
-            raise InvalidData(
-                f"{self.move_label(t, state, action)} cannot lead to {self.state_label(following)} in this "
-                "model; where moves are to be learned, give the problem a saver.Unknown"
-            )
-
-    def _check_cut(self, t: int, state: int, action: int, final_state: int | None) -> None:
-        goes_on = not np.isin(self.successors(state, action), self.terminal).all()  # of none: False
-        ended = final_state is not None and (final_state < 0 or final_state in self.terminal)
-        if t + 1 >= len(self.layers) or not goes_on or ended:
-            raise InvalidData(
-                f"the episode ended with {self.move_label(t, state, action)}: nothing was cut off; tell it "
-                "without complete=False"
-            )
-
-    def _check_end(self, t: int, state: int, action: int, final_state: int | None) -> None:
-        successors, early = self.successors(state, action), t + 1 < self.horizon
-        ends = not len(successors) or bool(np.isin(successors, self.terminal).any())
-        if final_state is not None and final_state >= 0:
-            if final_state not in successors:
-                raise InvalidData(
-                    f"final_state is {final_state}, but {self.move_label(t, state, action)} cannot lead there"
-                )
-            ends = final_state in self.terminal
-        elif final_state is not None and not ends:
-            raise InvalidData(
-                f"final_state says that the episode ended, but {self.move_label(t, state, action)} always "
-                "goes on"
-            )
-        if early and not ends:
-            raise InvalidData(
-                f"the episode stops after step {t}, but {self.move_label(t, state, action)} always goes on "
-                f"and the horizon is {self.horizon}; tell the whole episode, or complete=False if it was "
-                "cut off"
-            )
-
     def successors(self, state: int, action: int) -> Ints:
         """The states that an action can lead to, terminal ones too; none where the episode ends after it."""
         pair = state * self.actions + action
-        found: Ints = self.transitions.indices[
-            self.transitions.indptr[pair] : self.transitions.indptr[pair + 1]
-        ]
+        begin, end = self.transitions.indptr[pair : pair + 2]
+        found: Ints = self.transitions.indices[begin:end]
         return found
 
     def _check_rows(self) -> None:
-        matrix = self.transitions
-        sums = np.asarray(matrix.sum(axis=1)).ravel()
-        far = np.abs(sums - 1.0) > checks.tolerance(np.diff(matrix.indptr))
-        bad = np.flatnonzero(far & (sums != 0.0))
+        sums, lengths = np.asarray(self.transitions.sum(axis=1)).ravel(), np.diff(self.transitions.indptr)
+        bad = np.flatnonzero((np.abs(sums - 1.0) > checks.tolerance(lengths)) & (sums != 0.0))
         if len(bad):
-            state, action = divmod(int(bad[0]), self.actions)
             raise InvalidProblem(
-                f"transitions of {self.action_label(action)} in {self.state_label(state)} sum to "
+                f"transitions of {self.pair_label(*divmod(int(bad[0]), self.actions))} sum to "
                 f"{sums[bad[0]]:.10g}; they must sum to 1, or to 0 where the episode ends after that action"
             )
         moving = np.flatnonzero((sums > 0) & ~self.available.ravel())
         if len(moving):
-            state, action = divmod(int(moving[0]), self.actions)
             raise InvalidProblem(
-                f"{self.action_label(action)} in {self.state_label(state)} is marked as missing but has "
+                f"{self.pair_label(*divmod(int(moving[0]), self.actions))} is marked as missing but has "
                 "transitions; remove them or make it available"
             )
 
     def _check_ends(self) -> None:
-        self.check_actions()
         for state in self.terminal:
             if self.start[state] > 0:
                 raise InvalidProblem(
                     f"{self.state_label(state)} is terminal but episodes start in it with probability "
                     f"{self.start[state]:g}; an episode needs at least one action"
                 )
+
+
+@portable("unknown")
+@dataclass(frozen=True, eq=False)
+class Unknown(Model):
+    """The place of an `Mdp` whose transitions are learned, and its start too where none is given.
+
+    Any state may follow any action, and an episode may end after any: a move that was never seen is data.
+
+    Attributes:
+        states: S.
+        actions: A.
+        horizon: L, the largest number of steps of an episode.
+        discount: in (0, 1].
+        start: [S] distribution, or one state, by its number or name; None: learned.
+        available: [S, A] booleans; False marks an action that is missing in that state.
+        state_names: one for each state, all different, or None; they may be said in the place of numbers.
+        action_names: one for each action, likewise.
+    """
+
+    states: Any
+    actions: Any
+    horizon: int
+    _: KW_ONLY
+    discount: float = 1.0
+    start: Any = None
+    available: Any = None
+    state_names: Sequence[str] | None = None
+    action_names: Sequence[str] | None = None
+
+    known = False
+    terminal = ()
+
+    def __post_init__(self) -> None:
+        states, actions = convert.counts_of(self.states, self.actions)
+        vars(self).update(states=states, actions=actions)
+        self._settle()
+        self.check_actions()
+
+    @cached_property
+    def layers(self) -> tuple[Ints, ...]:
+        """For each step the states that an episode may be in: all, but for a start that is given."""
+        every = np.arange(self.states)
+        first = every if self.start is None else np.flatnonzero(self.start)
+        return (first, *[every] * (self.horizon - 1))
+
+    @property
+    def flow(self) -> Any:
+        """No move is known: [S * A, S], empty."""
+        return sparse.csr_array((self.states * self.actions, self.states))
+
+    def believed(self, moves: Any, ends: Floats, starts: Floats) -> Mdp:
+        """The model of what was seen: counts of moves [S * A, S], of ends [S * A], of starts [S].
+
+        What a row of its frequencies lacks to 1 ends the episode. Nothing is checked, by scipy neither: it is
+        made for every plan and every answer.
+        """
+        rates = rated(still(moves.indptr), still(moves.data), still(ends))
+        rows = copy(moves)
+        rows.data, rows.indices, rows.indptr = rates, moves.indices.copy(), moves.indptr.copy()
+        start, total = self.start, float(np.sum(starts))
+        if start is None:
+            start = checks.frozen(starts / total if total else np.full(self.states, 1.0 / self.states))
+        made = object.__new__(Mdp)
+        vars(made).update(
+            transitions=convert.read_only(rows), horizon=self.horizon, discount=self.discount, start=start,
+            terminal=(), available=self.available, state_names=self.state_names,
+            action_names=self.action_names, uniform=self.uniform,
+        )  # fmt: skip
+        return made
+
+
+# -- the transition tables of Gymnasium's toy environments, without needing Gymnasium --
+
+
+@dataclass(frozen=True, eq=False)
+class GymTable:
+    """`env.unwrapped.P[state][action]`, lists of (probability, next state, reward, done), as arrays.
+
+    Such an environment may enter a state with done in one move and without it in another (Taxi does), so
+    moves that are done lead to one state that is added: terminal, or one that lasts until the horizon. Equal
+    (state, action, next state, done) rows are as they were listed.
+
+    Attributes:
+        states, actions: how many; the added state is number `states`.
+        rows: (state, action, next state, probability, reward, done), [n, 6].
+    """
+
+    states: int
+    actions: int
+    rows: Floats
+
+    @classmethod
+    def of(cls, P: Moves) -> GymTable:
+        """From `env.unwrapped.P`."""
+        try:
+            states, actions = len(P), len(P[0])
+            rows: Any = np.array(
+                [
+                    (s, a, to, p, reward, done)
+                    for s in range(states)
+                    for a in range(actions)
+                    for p, to, reward, done in P[s][a]
+                ],
+                dtype=np.float64,
+            )
+        except (KeyError, TypeError, ValueError) as cause:
+            raise InvalidData(
+                f"the table is no P[state][action] = [(probability, next state, reward, done)]: {cause!r}"
+            ) from None
+        return cls(states, actions, rows)
+
+    def model(self, horizon: int, start: Any, *, lasts: bool = False, **options: Any) -> Mdp:
+        """The model: what is done leads to the added state, which ends the episode or `lasts`."""
+        s, a, to, p, _, done = self.rows.T
+        over = self.states
+        edges = np.column_stack([s, a, np.where(done > 0, over, to), p])
+        if lasts:
+            stay = [(over, action, over, 1.0) for action in range(self.actions)]
+            edges = np.concatenate([edges, np.array(stay)])
+        where = np.append(np.asarray(start, dtype=float), 0.0)
+        ends = () if lasts else (over,)
+        return Mdp.from_edges(edges, over + 1, self.actions, horizon, start=where, terminal=ends, **options)
+
+    def mean(self, values: Floats) -> Floats:
+        """The mean over its rows of a number for each row, [states + 1, A]; 0 in the added state."""
+        s, a, _, p, _, _ = self.rows.T
+        table = np.zeros((self.states + 1, self.actions))
+        np.add.at(table, (s.astype(int), a.astype(int)), p * values)
+        return table
+
+    def optimal(self, discount: float, tolerance: float = 1e-12) -> Floats:
+        """Q of the best policy for the discounted reward, without a horizon, [states + 1, A]."""
+        _, _, to, _, reward, done = self.rows.T
+        goes = np.where(done > 0, self.states, to).astype(int)
+        Q = np.zeros((self.states + 1, self.actions))
+        while True:
+            better = self.mean(reward + discount * np.max(Q, axis=1)[goes])
+            if np.max(np.abs(better - Q)) <= tolerance:
+                return better
+            Q = better
+
+
+def greedy(Q: Floats, share: float) -> Floats:
+    """The best action with probability `share`, ties to the lowest, and the rest evenly over all actions."""
+    states, actions = Q.shape
+    policy = np.full(Q.shape, (1.0 - share) / actions)
+    policy[np.arange(states), np.argmax(Q, axis=1)] += share
+    return policy

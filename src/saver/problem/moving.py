@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -68,38 +68,6 @@ def follow(
             return
         mass, arriving = arriving, mass
         arriving[:] = 0.0
-
-
-class Paths(NamedTuple):
-    """A model as `possible` reads it."""
-
-    indptr: Any  # transitions, rows are pairs s * A + a
-    indices: Any
-    start: Any  # [S]
-    available: Any  # [S, A]
-    terminal: Any  # [S]
-    horizon: int
-
-
-@brief
-def possible(paths: Any, states: Any, actions: Any) -> bool:
-    """Whether a whole episode can have happened; if not, others say why."""
-    S, A = paths.available.shape
-    if not 1 <= len(states) <= paths.horizon:
-        return False
-    for t in range(len(states)):
-        s, a = states[t], actions[t]
-        if not (0 <= s < S and 0 <= a < A and paths.available[s, a]) or (t == 0 and paths.start[s] == 0.0):
-            return False
-        begin, end = paths.indptr[s * A + a], paths.indptr[s * A + a + 1]
-        last = t + 1 == len(states)
-        fits = last and (t + 1 == paths.horizon or begin == end)
-        for e in range(begin, end):
-            to = paths.indices[e]
-            fits = fits or (paths.terminal[to] if last else to == states[t + 1] and not paths.terminal[to])
-        if not fits:
-            return False
-    return True
 
 
 @jit

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -47,7 +46,7 @@ class Promise(checks.Frozen, ABC):
     @property
     def by_pair(self) -> dict[str, tuple[int, ...]]:
         """The shapes of what was given for each pair."""
-        return {name: item.shape for name, item in self._given().items() if isinstance(item, np.ndarray)}
+        return {name: item.shape for name, item in vars(self).items() if isinstance(item, np.ndarray)}
 
     def tables(self, mdp: Mdp) -> Tables:
         """The promise about each pair of this model."""
@@ -68,20 +67,16 @@ class Promise(checks.Frozen, ABC):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Promise) or type(self) is not type(other):
             return NotImplemented
-        theirs = other._given()
-        return all(np.array_equal(item, theirs[name]) for name, item in self._given().items())
+        return all(np.array_equal(item, vars(other)[name]) for name, item in vars(self).items())
 
     def __hash__(self) -> int:
-        return hash(tuple(tuple(np.ravel(item).tolist()) for item in self._given().values()))
-
-    def _given(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+        return hash(tuple(tuple(np.ravel(item).tolist()) for item in vars(self).values()))
 
     def _check(self, *names: str, low: str, high: str) -> None:
         """Freeze these numbers or tables; `low` must be below `high`."""
         checks.flag("next_state", self.next_state)
         for name in names:
-            object.__setattr__(self, name, _number_or_table(name, getattr(self, name)))
+            vars(self)[name] = _number_or_table(name, getattr(self, name))
         if len(set(self.by_pair.values())) > 1:
             shapes = " and ".join(f"{name} has {shape}" for name, shape in self.by_pair.items())
             raise InvalidProblem(f"tables of a promise must have one shape, but {shapes}")
@@ -163,10 +158,13 @@ class Bounded(Promise):
         return self.high
 
 
+def check_promise(name: str, given: Any) -> None:
+    """Refuse what promises nothing."""
+    if not isinstance(given, SubGaussian | Bounded):
+        raise InvalidProblem(f"{name} is {given!r}; it must be a saver.SubGaussian or a saver.Bounded")
+
+
 def _number_or_table(name: str, value: Any) -> Any:
     if not hasattr(value, "__len__") or isinstance(value, str | bytes):
         return checks.number(name, value)
-    table = checks.array(name, value)
-    if table.ndim != 2 or not table.size:
-        raise InvalidProblem(f"{name} has shape {table.shape}; it must be one number or (states, actions)")
-    return checks.frozen(table)
+    return checks.table(name, value, "one number or (states, actions)")

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import functools
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from saver._jit import plainly
 from saver._types import Floats
 from saver.errors import InvalidProblem, no_such
 from saver.problem import checks
+from saver.problem.bellman import DIFFERENCE, ESTIMANDS, VALUE, Question, question
 from saver.problem.codec import portable
-from saver.problem.guardrail import CONSTRAINT, Guardrail, Rail, check_promise, rails_of
+from saver.problem.guardrail import CONSTRAINT, Guardrail, Rail, check_everywhere, rails_of
 from saver.problem.history import History, fits
-from saver.problem.promise import Bounded, SubGaussian, Tables
-from saver.problem.question import DIFFERENCE, ESTIMANDS, VALUE, Question, question
+from saver.problem.promise import Bounded, SubGaussian, Tables, check_promise
 
+F = TypeVar("F", bound=Callable[..., Any])
+SMALL = 20  # pairs
 TARGET, BASELINE = "target", "baseline"  # names of policies
 SHORT = ("alpha", "baseline_value", "constraint")  # one guardrail, in short
 
@@ -62,18 +66,16 @@ class Problem(checks.Frozen):
     history: History | None = None
 
     def __post_init__(self) -> None:
-        checks.any_model(self.mdp)
+        checks.model(self.mdp, known=False)
         checks.choice("estimand", self.estimand, ESTIMANDS)
         self._check_reward()
-        checked = {
-            "guardrails": _guardrails(self.guardrails),
-            "target": _targets(self.mdp, self.target),
-            "baseline": checks.frozen(checks.policy(self.mdp, self.baseline, "baseline", known=False)),
-            "delta": checks.between("delta", self.delta, 0.0, 1.0, closed=(False, False)),
-            "reward_scale": _positive("reward_scale", self.reward_scale),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(
+            guardrails=_guardrails(self.guardrails),
+            target=_targets(self.mdp, self.target),
+            baseline=checks.frozen(checks.policy(self.mdp, self.baseline, "baseline", known=False)),
+            delta=checks.between("delta", self.delta, 0.0, 1.0, closed=(False, False)),
+            reward_scale=checks.positive("reward_scale", self.reward_scale),
+        )
         _ = self.rails  # refuses what cannot be guarded
         if self.history is not None:
             fits(self, self.history)
@@ -81,12 +83,10 @@ class Problem(checks.Frozen):
     @cached_property
     def rails(self) -> tuple[Rail, ...]:
         """All that is guarded, as the safety argument reads it."""
-        if not self.guardrails:
-            return rails_of((self._short(),), self.mdp, self.baseline, self.delta)
         for name in SHORT:
-            if getattr(self, name) is not None:
+            if self.guardrails and getattr(self, name) is not None:
                 raise InvalidProblem(f"{name} and guardrails are given; say it in the guardrail alone")
-        return rails_of(self.guardrails, self.mdp, self.baseline, self.delta)
+        return rails_of(self.guardrails or (self._short(),), self.mdp, self.baseline, self.delta)
 
     def _short(self) -> Guardrail:
         """What `alpha`, `baseline_value` and `constraint` mean."""
@@ -98,18 +98,17 @@ class Problem(checks.Frozen):
                     "guardrails=[saver.Guardrail(...)]"
                 )
         assert self.constraint is not None
-        check_promise("constraint", self.constraint)
+        check_everywhere("constraint", self.constraint)
         short = Guardrail(CONSTRAINT, self.constraint, alpha=self.alpha, baseline_value=self.baseline_value)
-        for name in ("alpha", "baseline_value"):
-            object.__setattr__(self, name, getattr(short, name))
+        vars(self).update(alpha=short.alpha, baseline_value=short.baseline_value)
         return short
 
     def rail(self, name: str) -> Rail:
         """A guardrail by its name."""
-        for rail in self.rails:
-            if rail.name == name:
-                return rail
-        raise no_such("guardrail", name, [rail.name for rail in self.rails])
+        found = {rail.name: rail for rail in self.rails}
+        if name not in found:
+            raise no_such("guardrail", name, found)
+        return found[name]
 
     @property
     def required(self) -> float:
@@ -128,13 +127,11 @@ class Problem(checks.Frozen):
         for other in given:
             if other not in names:
                 raise no_such("guardrail", other, names)
-        tables = []
-        for rail in self.rails:
-            if rail.name not in given:
-                raise InvalidProblem(f"{name} has no table of {rail.name!r}; give one for each guardrail")
-            at = name if len(names) == 1 else f"{name}[{rail.name!r}]"
-            tables.append(rail.sign * checks.shaped(at, given[rail.name], shape))
-        return np.array(tables)
+        for lost in (other for other in names if other not in given):
+            raise InvalidProblem(f"{name} has no table of {lost!r}; give one for each guardrail")
+        at = [name] if len(names) == 1 else [f"{name}[{other!r}]" for other in names]
+        rails = zip(at, self.rails, strict=True)
+        return np.array([rail.sign * checks.shaped(said, given[rail.name], shape) for said, rail in rails])
 
     @property
     def targets(self) -> dict[str, Floats]:
@@ -144,8 +141,7 @@ class Problem(checks.Frozen):
     @cached_property
     def first(self) -> Floats:
         """The policy to evaluate, or the first of several."""
-        policy: Floats = next(iter(self.targets.values()))
-        return policy
+        return next(iter(self.targets.values()))
 
     @property
     def against(self) -> str | None:
@@ -164,22 +160,17 @@ class Problem(checks.Frozen):
 
     def policy(self, of: Any, name: str = "of") -> Floats:
         """A target of that name, the baseline, or any policy as it is."""
-        if isinstance(of, str):
-            if of == BASELINE and of not in self.targets:
-                safe: Floats = self.baseline
-                return safe
-            if of not in self.targets:
-                raise no_such("target", of, [*self.targets, BASELINE])
-            return self.targets[of]
-        return checks.policy(self.mdp, of, name, known=False)
+        if not isinstance(of, str):
+            return checks.policy(self.mdp, of, name, known=False)
+        known: dict[str, Floats] = {**self.targets, BASELINE: self.baseline}
+        if of not in known:
+            raise no_such("target", of, known)
+        return known[of]
 
     def _check_reward(self) -> None:
         if self.reward is None:
             return
-        if not isinstance(self.reward, SubGaussian | Bounded):
-            raise InvalidProblem(
-                f"reward is {self.reward!r}; it must be a saver.SubGaussian or a saver.Bounded"
-            )
+        check_promise("reward", self.reward)
         if self.reward.next_state:
             raise InvalidProblem(
                 "reward.next_state is True; intervals hold whatever a reward has to do with the next state: "
@@ -205,21 +196,29 @@ def _targets(mdp: Any, given: Any) -> Any:
     """One policy, or several by name."""
     if not isinstance(given, Mapping):
         return checks.frozen(checks.policy(mdp, given, "target", known=False))
-    if not given:
-        raise InvalidProblem("target has no policy; give one, or {name: policy}")
-    for name in given:
-        if not isinstance(name, str) or not name or name == BASELINE:
-            raise InvalidProblem(
-                f"target has the name {name!r}; a name must be a text, and not {BASELINE!r}, which is taken"
-            )
+    checks.by_name("target", given, "policy", BASELINE)
     return {
         name: checks.frozen(checks.policy(mdp, one, f"target[{name!r}]", known=False))
         for name, one in given.items()
     }
 
 
-def _positive(name: str, value: Any) -> float:
-    result = checks.number(name, value)
-    if result <= 0:
-        raise InvalidProblem(f"{name} is {checks.show(result)}; it must be positive")
-    return result
+# -- problems that are small enough to begin without a compiler --
+
+
+def is_small(problem: Problem) -> bool:
+    """Whether plain Python is quick enough for a problem: few pairs, one guardrail, known transitions."""
+    mdp = problem.mdp
+    return mdp.known and mdp.states * mdp.actions <= SMALL and len(problem.rails) == 1
+
+
+def light(function: F) -> F:
+    """A function of a problem, or of what has one, that begins without a compiler where that is small."""
+
+    @functools.wraps(function)
+    def begun(asked: Any, *arguments: Any, **options: Any) -> Any:
+        problem = getattr(asked, "problem", asked)
+        with plainly(isinstance(problem, Problem) and is_small(problem)):
+            return function(asked, *arguments, **options)
+
+    return cast(F, begun)

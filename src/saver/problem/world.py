@@ -1,11 +1,11 @@
-"""The simulated truth (`World`), and a problem asked in it (`Scenario`)."""
+"""The simulated truth (`World`) of laws, and a problem asked in it (`Scenario`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike
 from saver._types import Floats
 from saver.errors import InvalidProblem, no_such
 from saver.problem import bellman, checks
-from saver.problem.codec import TYPES, pack, portable
+from saver.problem.codec import NAMES, pack, portable
 from saver.problem.guardrail import CONSTRAINT, Rail
-from saver.problem.laws import Law
 from saver.problem.mdp import Mdp
 from saver.problem.statement import Problem
 
@@ -49,7 +48,8 @@ class World:
         checks.kind("mdp", self.mdp, Mdp)
         shape = (self.mdp.states, self.mdp.actions)
         if isinstance(self.constraint, Mapping):
-            object.__setattr__(self, "constraint", _named(self.constraint))
+            checks.by_name("constraint", self.constraint, "law")
+            vars(self)["constraint"] = dict(self.constraint)
         for name, law in {"reward": self.reward, **self.laws}.items():
             if isinstance(law, type) or not isinstance(law, Law):
                 raise InvalidProblem(
@@ -64,7 +64,7 @@ class World:
                 raise InvalidProblem("outcome is 'shared', which is for one constraint; give one law")
             if not _same(self.reward, self.constraint):
                 raise InvalidProblem("outcome is 'shared', so constraint must be the very law that reward is")
-            object.__setattr__(self, "constraint", self.reward)
+            vars(self)["constraint"] = self.reward
         if not (self.outcome is None or self.outcome == SHARED or callable(self.outcome)):
             raise InvalidProblem(
                 f"outcome is {self.outcome!r}; it must be 'shared', or a function of "
@@ -78,18 +78,17 @@ class World:
     @property
     def laws(self) -> dict[str, Law]:
         """The laws of what is guarded, by name; "constraint" if there is one without."""
-        return (
-            dict(self.constraint) if isinstance(self.constraint, Mapping) else {CONSTRAINT: self.constraint}
-        )
+        given = self.constraint
+        return dict(given) if isinstance(given, Mapping) else {CONSTRAINT: given}
 
     def constraint_value(self, policy: ArrayLike, name: str | None = None) -> float:
         """V_c, the expected discounted constraint value of an episode; `name` says of which guardrail."""
         if name is None and len(self.laws) > 1:
             raise InvalidProblem(f"name is None, and there are {', '.join(self.laws)}; say which")
-        if name is not None and name not in self.laws:
+        name = next(iter(self.laws)) if name is None else name
+        if name not in self.laws:
             raise no_such("guardrail", name, self.laws)
-        law = next(iter(self.laws.values())) if name is None else self.laws[name]
-        return bellman.value(self.mdp, policy, law.mean)
+        return bellman.value(self.mdp, policy, self.laws[name].mean)
 
 
 @portable("scenario")
@@ -140,29 +139,135 @@ class Scenario:
     @cached_property
     def rails(self) -> tuple[Rail, ...]:
         """The guardrails as they are: a baseline value that the problem does not know is the true one."""
-        found = []
-        for rail, mean in zip(self.problem.rails, self.means, strict=True):
-            true = bellman.value(self.world.mdp, self.problem.baseline, mean)
-            found.append(rail if rail.exact else replace(rail, low=true, high=true, learned=False))
-        return tuple(found)
+        true = (bellman.value(self.world.mdp, self.problem.baseline, mean) for mean in self.means)
+        return tuple(
+            rail if rail.exact else replace(rail, low=value, high=value, learned=False)
+            for rail, value in zip(self.problem.rails, true, strict=True)
+        )
 
     @cached_property
     def means(self) -> Floats:
         """The true constraint means, [guardrails, S, A]; costs negated."""
-        signs = [rail.sign for rail in self.problem.rails]
-        return np.array([sign * law.mean for sign, law in zip(signs, self.laws, strict=True)])
-
-
-def _named(given: Mapping[Any, Any]) -> dict[str, Law]:
-    if not given:
-        raise InvalidProblem("constraint has no law; give one, or {name: law}")
-    for name in given:
-        if not isinstance(name, str) or not name:
-            raise InvalidProblem(f"constraint has the name {name!r}; a name must be a text")
-    return dict(given)
+        return self.problem.means(self.constraint_mean)
 
 
 def _same(one: Law, two: Law) -> bool:
     """Whether two laws are one, or say the same."""
-    known = type(one) is type(two) and type(one) in TYPES.values()
+    known = type(one) is type(two) and type(one) in NAMES
     return one is two or (known and pack(one) == pack(two))
+
+
+# -- laws: the distribution of a reward or a constraint observation in each (state, action) --
+
+
+@runtime_checkable
+class Law(Protocol):
+    """What a world needs to know of a distribution."""
+
+    @property
+    def mean(self) -> Any:
+        """[S, A]."""
+
+    @property
+    def variance(self) -> Any:
+        """[S, A]."""
+
+    def sample(self, rng: np.random.Generator, state: int, action: int) -> float:
+        """One observation; every call makes one draw."""
+
+
+@portable("gaussian")
+@dataclass(frozen=True, eq=False)
+class Gaussian(checks.Frozen):
+    """Normal observations. `variance` may be one number for all pairs."""
+
+    mean: Any
+    variance: Any
+
+    def __post_init__(self) -> None:
+        mean = checks.table("mean", self.mean)
+        raw = checks.array("variance", self.variance)
+        if raw.shape not in ((), mean.shape):
+            raise InvalidProblem(f"variance has shape {raw.shape}; it must be one number or {mean.shape}")
+        variance = np.broadcast_to(checks.within("variance", raw, 0.0), mean.shape)
+        vars(self).update(mean=mean, variance=checks.frozen(variance))
+
+    def sample(self, rng: np.random.Generator, state: int, action: int) -> float:
+        """One observation."""
+        return float(self.mean[state, action] + np.sqrt(self.variance[state, action]) * rng.standard_normal())
+
+
+@portable("bernoulli")
+@dataclass(frozen=True, eq=False)
+class Bernoulli(checks.Frozen):
+    """Observations 0 or 1."""
+
+    mean: Any
+
+    def __post_init__(self) -> None:
+        vars(self)["mean"] = checks.within("mean", checks.table("mean", self.mean), 0.0, 1.0)
+
+    @property
+    def variance(self) -> Floats:
+        """Mean (1 - mean)."""
+        result: Floats = self.mean * (1.0 - self.mean)
+        return result
+
+    def sample(self, rng: np.random.Generator, state: int, action: int) -> float:
+        """One observation."""
+        return float(rng.random() < self.mean[state, action])
+
+
+@portable("empirical")
+@dataclass(frozen=True, eq=False)
+class Empirical(checks.Frozen):
+    """Observations drawn with replacement from `samples[state][action]`, real data of each pair."""
+
+    samples: Any
+
+    def __post_init__(self) -> None:
+        if not _is_listed(self.samples):
+            raise InvalidProblem(
+                "samples must be nested sequences: samples[state][action] is a list of numbers"
+            )
+        for s, row in enumerate(self.samples):
+            if not _is_listed(row):
+                raise InvalidProblem(f"samples[{s}] must hold a list of numbers for each action")
+            actions = len(self.samples[0])
+            if len(row) != actions:
+                raise InvalidProblem(
+                    f"samples[{s}] has {len(row)} actions but samples[0] has {actions}; they must agree"
+                )
+        vars(self)["samples"] = tuple(
+            tuple(_cell(f"samples[{s}][{a}]", cell) for a, cell in enumerate(row))
+            for s, row in enumerate(self.samples)
+        )
+
+    @cached_property
+    def mean(self) -> Floats:
+        """The average of each pair's samples."""
+        return self._statistic(np.mean)
+
+    @cached_property
+    def variance(self) -> Floats:
+        """The variance of a draw: divides by n."""
+        return self._statistic(np.var)
+
+    def sample(self, rng: np.random.Generator, state: int, action: int) -> float:
+        """One observation."""
+        cell = self.samples[state][action]
+        return float(cell[int(rng.random() * len(cell))])
+
+    def _statistic(self, of: Any) -> Floats:
+        return checks.frozen(np.array([[of(cell) for cell in row] for row in self.samples]))
+
+
+def _is_listed(given: Any) -> bool:
+    return isinstance(given, Sequence | np.ndarray) and len(given) > 0
+
+
+def _cell(name: str, given: Any) -> Floats:
+    values = checks.array(name, given)
+    if values.ndim != 1 or not len(values):
+        raise InvalidProblem(f"{name} must be a list of at least one number")
+    return checks.frozen(values)

@@ -1,8 +1,7 @@
 """Safety: boundaries, ledgers of what was earned, gates that decide what may be played."""
 
 from saver._late import moved
-from saver.safety.gates import GATES
-from saver.safety.ledger import LOSSES, ORDERS, Book, Ledger, Terms, Ticket
+from saver.safety.ledger import GATES, LOSSES, ORDERS, Book, Ledger, Terms, Ticket
 from saver.safety.registry import LEDGERS, ledger_for
 
 __all__ = [

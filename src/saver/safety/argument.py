@@ -7,23 +7,70 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from saver._types import Floats
+from saver._types import Floats, Ints
+from saver.kernels.bounds.boundaries import best_rho, mixture, path_bound, stitched
+from saver.kernels.bounds.capital import Capital, fewest_gains
+from saver.kernels.bounds.noise import EIGHT, Numbers, Rule, all_ends, least, log_choices, most_visits, unseen
 from saver.play.stage import Play
-from saver.problem.promise import Bounded
-from saver.safety.boundaries import best_rho, mixture, stitched
-from saver.safety.capital import Capital, fewest_gains
+from saver.problem.guardrail import Rail
+from saver.problem.promise import Bounded, SubGaussian
+from saver.problem.statement import Problem
 from saver.safety.entries import Line, Tally
-from saver.safety.hidden import EIGHT, log_choices, most_visits, unseen
 from saver.safety.ledger import Ledger, Terms
-from saver.safety.noise import Rule, least
-from saver.safety.paths import path_bound
-from saver.safety.shares import NEVER, NOISE, PAIRS, Shares, shares
 from saver.safety.tallies import Bets, Sums
-from saver.safety.widths import Box
+
+ARGUMENT = 2  # grows when delta is split otherwise, or what is proved: where returns are bet on it was 1
+
+
+class Shares(NamedTuple):
+    """How delta is split: hidden trials, the box, noise, and noise with paths."""
+
+    hidden: float
+    box: float
+    noise: float
+    paths: float
+
+
+def shares(deterministic: bool, next_state: bool, losses: str = "hostile", bounded: bool = False) -> Shares:
+    """Fixed before the first episode; they add to 1."""
+    hidden = 0.1 if losses == "hostile" else 0.0
+    if deterministic:
+        return Shares(hidden, 0.15, 0.85 - hidden, 0.0)
+    if bounded:  # what returns say is nearly always the larger: `capital`
+        return Shares(hidden / 10, 0.02, 0.01, 0.97 - hidden / 10)
+    rest = (1.0 - hidden) / 2
+    return Shares(hidden, rest, rest, 0.0) if next_state else Shares(hidden, rest, rest / 2, rest / 2)
+
+
+def shares_of_returns(bounded: bool, losses: str = "hostile") -> Shares:
+    """The same where transitions are unknown: there is no box, and what is hidden of coins needs no share."""
+    hidden = 0.1 if losses == "hostile" and not bounded else 0.0
+    return Shares(hidden, 0.0, 1.0 - hidden, 0.0)
+
+
+class Learning(NamedTuple):
+    """How the noise's part is split where V0 is learned: both sums at once, designed trials, V0."""
+
+    joint: float
+    designed: float
+    value: float
+
+
+RETURNS = 0.8  # of the level of what returns say, where V0 is learned: that of designed trials
+
+
+def learning(deterministic: bool, bounded: bool) -> Learning:
+    """Fixed before the first episode; they add to 1."""
+    if not deterministic:
+        return Learning(0.0, 2 / 3, 1 / 3)
+    return Learning(0.0, 0.8, 0.2) if bounded else Learning(0.5, 0.4, 0.1)
+
+
+NOISE, PAIRS, NEVER = 0.4, 0.4, 0.2  # of the hidden share: of trials, of pairs, of cancelled trials
 
 
 class Argument(Ledger):
@@ -172,3 +219,58 @@ class Argument(Ledger):
             return 0.0
         level = self.hidden_part * NEVER * self.levels.hidden
         return float(mixture(v, best_rho(EIGHT * self.unit_proxy, level), level))
+
+
+FEW, MORE = 4.0, 64.0  # samples; a few say nothing of a coin
+
+
+def paper_width(problem: Problem, episodes: int, counts: Ints) -> Floats:
+    """beta(s,a) = L sqrt(log(S A n (n + 1)) / T), n = K L, T at least 1; in units of the noise scale."""
+    result: Floats = first_width(problem, episodes) / np.sqrt(np.maximum(counts, 1))
+    return result
+
+
+def first_width(problem: Problem, episodes: int) -> float:
+    """The paper's width after one sample."""
+    mdp = problem.mdp
+    n = float(episodes * mdp.horizon)
+    return float(mdp.horizon) * math.sqrt(math.log(mdp.states * mdp.actions * n * (n + 1.0)))
+
+
+def paper_lower(promise: SubGaussian | Bounded, width: Floats, counts: Ints, mean: Floats) -> Floats:
+    """mean - scale width, never below the floor; the floor where nothing was seen."""
+    floor: float = promise.floor
+    lower: Floats = np.maximum(mean - promise.scale * width, floor)
+    return np.where(counts > 0, lower, floor)
+
+
+class Box:
+    """An interval for every constraint mean, valid for all pairs and all times at once.
+
+    Cut at floor and ceiling, which it is where nothing was seen. Pairs that can be met share the level. Where
+    only lower ends are needed (`below`), those have all of it, and are tightest after a few samples already:
+    there they say what may be tried next, not what was earned.
+    """
+
+    def __init__(
+        self, problem: Problem, episodes: int, level: float, below: bool = False, rail: Rail | None = None
+    ) -> None:
+        mdp, promise = problem.mdp, (rail or problem.rails[0]).promise
+        self.pairs = pairs = int(mdp.available[mdp.reachable].sum())
+        bounded = isinstance(promise, Bounded)
+        samples = max(10.0, episodes / pairs)
+        if below:
+            samples = MORE if bounded else FEW
+        self.level, proxy = level / pairs, promise.scale**2 * samples
+        rule = Rule.of(promise, self.level if below or not bounded else self.level / 2, proxy, samples)
+        self.numbers = Numbers(promise.scale**2, float(promise.floor), float(promise.ceiling), below, rule)
+
+    def ends(self, counts: Ints, mean: Floats) -> tuple[Floats, Floats]:
+        """Lower and upper ends, [S, A]."""
+        return self.hiding(counts, mean, np.zeros(mean.shape), 0.0)
+
+    def hiding(self, counts: Ints, mean: Floats, hidden: Floats, log_level: float) -> tuple[Floats, Floats]:
+        """The same where so many more were taken and not told, perhaps because of what they were."""
+        lower, upper = np.empty(mean.shape), np.empty(mean.shape)
+        all_ends(counts, mean, hidden, self.numbers, log_level, lower, upper)
+        return lower, upper

@@ -22,18 +22,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from itertools import takewhile
 from typing import Any
 
 import numpy as np
 
 from saver._types import Floats
+from saver.kernels.bounds.capital import RENEWED, control, spent
+from saver.kernels.bounds.noise import missing
 from saver.play.stage import Play
 from saver.problem.episode import Episode
 from saver.problem.history import BEFORE
 from saver.problem.moments import Moments
-from saver.safety.argument import Argument
-from saver.safety.capital import RENEWED, control, spent
 from saver.safety.entries import (
     CANCELLED,
     CUT,
@@ -43,16 +42,17 @@ from saver.safety.entries import (
     VETOED,
     CertifiedBook,
     CertifiedTicket,
-    Gone,
     Line,
     Tally,
     Way,
+    forget,
+    in_order,
 )
 from saver.safety.ledger import Ticket
-from saver.safety.noise import missing
+from saver.safety.risks import Risks
 
 
-class Certified(Argument):
+class Certified(Risks):
     """The ledger of the promise."""
 
     certifies = True
@@ -94,12 +94,12 @@ class Certified(Argument):
         more = kept * (out + remaining)
         v, length = tally.proxy + more * book.last_proxy, tally.length + more * book.last_longest
         n = done - out + more
-        hidden = grows * self.hides(tally, ())[0] + self.blur(book, rate, v, length, n, baseline)
+        hidden = grows * self.hides(tally, ())[0] + self.hidden_after(book, rate, v, length, n, baseline)
         if not (self.deterministic or self.bets):
             hidden += float(np.sum(np.abs(tally.realised - tally.expected) * self.middle(book)[1]))
         return float(required + (hidden + debt) / n)
 
-    def blur(self, book: Any, rate: float, v: float, length: float, n: float, baseline: int) -> float:
+    def hidden_after(self, book: Any, rate: float, v: float, length: float, n: float, baseline: int) -> float:
         """What noise may hide after n designed trials, of which so much was, or will be, seen."""
         if self.bets:  # by rests as they were, and at first as those of coins
             low, span = self.promise.floor, self.promise.ceiling - self.promise.floor
@@ -204,7 +204,7 @@ class Certified(Argument):
         self.resume(book, number, play)
         if book.every is not None:
             book.now = None  # one more is out
-        self._forget(book)
+        forget(book.boxes, (book.lines[number].box for number in book.out))
 
     def _tabled(self, book: CertifiedBook, ticket: Any) -> int:
         """Which table a trial is asked with: the last, or a new one, which is kept."""
@@ -273,21 +273,12 @@ class Certified(Argument):
         if ran:
             book.started = max(book.started, number)
         if line.designed or (self.order == "asked" and not ran):
-            gone = self._group(book, line, 0 if ran or self.order == "any" else number)
+            gone = self.group(book, line, 0 if ran or self.order == "any" else number)
             gone.low = max(gone.low, line.low)
             gone.ran, gone.may = gone.ran + ran, gone.may + (not ran)
         else:
             book.safe_ran, book.safe_may = book.safe_ran + ran, book.safe_may + (not ran)
         self._settle(book, number)
-
-    def _group(self, book: CertifiedBook, line: Line, number: int) -> Gone:
-        """Where lost trials of the same policy are counted."""
-        alike = (gone for gone in book.gone if not gone.number and gone.way.same_as(line.way))
-        found: Gone | None = None if number else next(alike, None)
-        if found is None:
-            found = Gone(line.way, line.low, number=number, designed=line.designed)
-            book.gone.append(found)
-        return found
 
     def cancel(self, book: CertifiedBook, number: int, unseen: bool) -> None:
         """Forget the last trial asked, if nothing can have been chosen by it; else its place remains.
@@ -327,7 +318,7 @@ class Certified(Argument):
         if book.every is not None:
             found = max(found, self.worth(book.every, self.away(book), ends))
         book.bound = max(book.bound, found)
-        self._forget(book)
+        forget(book.boxes, (book.lines[number].box for number in book.out))
 
     def _fold(self, book: CertifiedBook, number: int) -> None:
         """Into the sums over all, and into those before the first that is out, with all that it held up."""
@@ -336,8 +327,8 @@ class Certified(Argument):
         if book.every is not None:
             self.sums.add(book.every, line)
         if number == next(iter(book.lines)):
-            for place in list(takewhile(lambda n: book.lines[n].status != OUT, book.lines)):
-                self.sums.add(book.first, book.lines.pop(place))
+            for settled in in_order(book):
+                self.sums.add(book.first, settled)
                 book.behind -= 1
             if book.behind or not book.lines:
                 book.lows = sum(line.earns for line in book.lines.values())
@@ -365,58 +356,6 @@ class Certified(Argument):
         """What the sums say of V0: nothing, where it is known."""
         return
 
-    def away(self, book: CertifiedBook) -> list[Line]:
-        """The trials that are out."""
-        return [book.lines[number] for number in book.out]
-
-    def _forget(self, book: CertifiedBook) -> None:
-        """Drop midpoints that no trial out was asked with, but for the latest."""
-        if len(book.boxes) > 1:
-            needed = {book.lines[number].box for number in book.out} | {max(book.boxes)}
-            for box in [box for box in book.boxes if box not in needed]:
-                del book.boxes[box]
-
     def earned(self, book: CertifiedBook) -> float:
         """The bound on the told designed trials."""
         return float(book.bound)
-
-    def gone_at(self, book: CertifiedBook, value: float) -> float:
-        """What lost designed trials have added at least, if V0 is `value`."""
-        required, counted = self.rail.required_at(value), [gone for gone in book.gone if not gone.number]
-        return float(sum(g.may * self.at_risk(g.low, value) + g.ran * (g.low - required) for g in counted))
-
-    def settled_at(self, book: CertifiedBook, value: float) -> float:
-        """The part of the trials that are not out."""
-        return super().settled_at(book, value) + self.gone_at(book, value)
-
-    def budget_at(self, book: CertifiedBook, value: float) -> float:
-        """The believed budget: the least over the sets of trials out that can have run."""
-        if self.order == "any":
-            away, credit = self.away(book), self.rail.credit_at(value)
-            risks = [self.at_risk(line.low, value) if line.designed else min(0.0, credit) for line in away]
-            return self.settled_at(book, value) + float(sum(risks))
-        total, lowest = 0.0, math.inf
-        for number, adds in self._chain(book, value):
-            if number > book.started:
-                lowest = min(lowest, total)
-            total += adds
-        return self.settled_at(book, value) + min(lowest, total)
-
-    def spendable_at(self, book: CertifiedBook, value: float) -> float:
-        """The same if one more trial runs: where they start in order, all before it have."""
-        if self.order == "any":
-            return self.budget_at(book, value)
-        return self.settled_at(book, value) + sum(adds for _, adds in self._chain(book, value))
-
-    def _chain(self, book: CertifiedBook, value: float) -> list[tuple[int, float]]:
-        """Trials that may have run, in order, and what each adds if it did."""
-        required, credit = self.rail.required_at(value), self.rail.credit_at(value)
-        return [
-            (number, line.low - required if line.designed else credit)
-            for number, line in sorted(self.maybe(book).items())
-        ]
-
-    def maybe(self, book: CertifiedBook) -> dict[int, Any]:
-        """Trials of which nobody knows whether they ran, where they start in order."""
-        found: dict[int, Any] = {number: book.lines[number] for number in book.out}
-        return found | {gone.number: gone for gone in book.gone if gone.number}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -81,6 +82,20 @@ class Way:
     def worth(self, lower: Any) -> float:
         """V(b; lower), the ends as [pairs]."""
         return float(self.weights @ lower[self.pairs])
+
+
+def in_order(book: Any) -> Iterator[Any]:
+    """Take out of a book the lines before the first trial that is out."""
+    while book.lines and next(iter(book.lines.values())).status != OUT:
+        yield book.lines.pop(next(iter(book.lines)))
+
+
+def forget(tables: dict[int, Any], asked_with: Iterable[int]) -> None:
+    """Drop tables that no line was asked with, but for the latest."""
+    if len(tables) > 1:
+        needed = {*asked_with, max(tables)}
+        for number in [number for number in tables if number not in needed]:
+            del tables[number]
 
 
 @portable("line")

@@ -28,20 +28,19 @@ from typing import Any
 
 import numpy as np
 
+from saver.kernels.bounds.boundaries import best_rho, mixture
+from saver.kernels.bounds.capital import Capital, fewest_gains, owe
+from saver.kernels.bounds.noise import EIGHT, Rule, log_sets, unseen
+from saver.kernels.bounds.values import joint_boundary, joint_paths, means_between, paths_between
 from saver.play.stage import Play
 from saver.problem.codec import portable
 from saver.problem.episode import Episode
 from saver.problem.history import Logged
 from saver.problem.promise import Bounded
-from saver.safety.boundaries import best_rho, mixture, mixture_two_sided
-from saver.safety.capital import Capital, fewest_gains, owe
+from saver.safety.argument import NEVER, NOISE, RETURNS, learning
 from saver.safety.certified import Certified
 from saver.safety.entries import CertifiedBook, CertifiedTicket, SafeTally
-from saver.safety.hidden import EIGHT, log_sets, unseen
 from saver.safety.ledger import Terms
-from saver.safety.noise import Rule, least
-from saver.safety.paths import path_bound
-from saver.safety.shares import NEVER, NOISE, RETURNS, learning
 from saver.safety.tallies import LearnedBets
 
 FEW, PART = 10.0, 20.0  # baseline episodes that the bounds are tuned to: so many, or one in so many
@@ -151,10 +150,8 @@ class Learned(Certified):
             return
         below, above = self.means_seen(book.first.safe)
         if not self.deterministic:
-            lower, upper = (ends.ravel() for ends in self.ends(book))
-            W, T = n * self.baseline.weights.ravel(), book.first.safe.realised.ravel()
-            below = float(path_bound(below, W, T, lower, upper))
-            above = -float(path_bound(-above, W, T, -upper, -lower))
+            where = self.baseline.weights.ravel(), book.first.safe.realised.ravel()
+            below, above = paths_between(below, above, float(n), *where, *map(np.ravel, self.ends(book)))
         if self.bets:
             least, most = self.bet_on_value(book.first.safe)
             below, above = max(below, least), min(above, most)
@@ -164,15 +161,10 @@ class Learned(Certified):
     def means_seen(self, safe: SafeTally) -> tuple[float, float]:
         """Between these is M0, the sum of discount^t mu over the baseline episodes seen."""
         hides, v = self.safe_hides(safe)
-        if self.bounded:
-            twice = (self.promise.floor + self.promise.ceiling) * safe.length
-            below = least(safe.gained - hides, 0.0, safe.length, self.safe_rule)
-            return float(below), float(
-                twice - least(twice - safe.gained - hides, 0.0, safe.length, self.safe_rule)
-            )
-        v += safe.proxy
-        u = float(mixture_two_sided(v, self.rho[1], self.value_level)) if v > 0.0 else 0.0
-        return safe.gained - hides - u, safe.gained + hides + u
+        below, above = means_between(
+            safe.gained, hides, safe.proxy + v, safe.length, self.safe_rule, self.rho[1], self.value_level
+        )
+        return float(below), float(above)
 
     def bet_on_value(self, safe: SafeTally) -> tuple[float, float]:
         """Between these is n0 V0, by what returns say (step 6, bounded)."""
@@ -255,30 +247,24 @@ class Learned(Certified):
         safe_hides, safe_v = self.safe_hides(seen)
         part = kappa / seen.count
         found = tally.gained - hides + rest + part * seen.gained - abs(part) * safe_hides
-        return float(worth + found - self.cloud(tally.proxy + v, seen.proxy + safe_v, part))
-
-    def cloud(self, v: float, safe_v: float, part: float) -> float:
-        """beta sqrt(v_D + rho_D + part^2 (v_0 + rho_0))."""
         rho, safe_rho = self.rho
-        beta = 2.0 * math.log(1.0 / self.joint_level) + math.log((1.0 + v / rho) * (1.0 + safe_v / safe_rho))
-        return math.sqrt(beta * (v + rho + part**2 * (safe_v + safe_rho)))
+        off = joint_boundary(tally.proxy + v, seen.proxy + safe_v, part, rho, safe_rho, self.joint_level)
+        return float(worth + found - off)
 
     def _by_paths(self, book: Any, kappa: float) -> float:
         """What designed trials and kappa V0 are worth at least, by the knapsack."""
-        tally, seen, best = book.first, book.first.safe, -math.inf
-        lower, upper = (ends.ravel() for ends in self.ends(book))
-        D, (below, above) = self.seen_worth(tally), self.means_seen(seen)
-        for phi in (kappa / seen.count, 0.0):
-            W = tally.expected + kappa * self.baseline.weights - phi * seen.realised
-            found = float(path_bound(D, W.ravel(), tally.realised.ravel(), lower, upper))
-            best = max(best, found + phi * (below if phi >= 0.0 else above))
-        return best
+        tally, seen = book.first, book.first.safe
+        tables = tally.expected, tally.realised, self.baseline.weights, seen.realised, *self.ends(book)
+        numbers = self.seen_worth(tally), kappa, float(seen.count), *self.means_seen(seen)
+        return float(joint_paths(*numbers, *map(np.ravel, tables)))
 
-    def blur(self, book: Any, rate: float, v: float, length: float, n: float, baseline: int) -> float:
+    def hidden_after(self, book: Any, rate: float, v: float, length: float, n: float, baseline: int) -> float:
         """What the noise of designed trials and of V0 may hide after n of them."""
-        seen, found = book.first.safe, super().blur(book, rate, v, length, n, baseline)
+        seen, found = book.first.safe, super().hidden_after(book, rate, v, length, n, baseline)
         kappa = baseline - self.rail.required_by[1] * (n + baseline)
         found += abs(kappa) * (book.value_high - book.value_low) / 2
         if not seen.count or not self.joint_level:
             return float(found)
-        return float(min(found, self.cloud(v, seen.proxy, kappa / seen.count)))
+        rho, safe_rho = self.rho
+        other = joint_boundary(v, seen.proxy, kappa / seen.count, rho, safe_rho, self.joint_level)
+        return float(min(found, other))

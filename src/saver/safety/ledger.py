@@ -28,6 +28,7 @@ from saver.problem.history import Logged
 from saver.problem.statement import Problem
 
 LOSSES = ("hostile", "random")  # who chooses what is told: somebody who may know the outcomes, or chance
+
 ORDERS = ("any", "asked")  # in which trials start
 
 
@@ -248,3 +249,19 @@ class Ledger(ABC):
         credit = self.rail.credit_at(value)
         safe = (book.baseline_told + book.safe_ran) * credit + book.safe_may * min(0.0, credit)
         return float(safe + self.earned(book) - book.designed_told * self.rail.required_at(value) + book.lost)
+
+
+ROUNDING = 1e-12  # of the ledger's unit
+
+
+def retrospective(ledger: Ledger, book: Any, play: Play) -> bool:
+    """The paper's: play the design iff Z(k - 1) >= 0. Breaks the promise by one episode's worth, at once."""
+    return ledger.budget(book) >= -ROUNDING * ledger.unit
+
+
+def prospective(ledger: Ledger, book: Any, play: Play) -> bool:
+    """Play it iff the budget stays at or above 0 even at the candidate's lower value."""
+    return ledger.after(book, ledger.lower(book, play)) >= -ROUNDING * ledger.unit
+
+
+GATES = {"retrospective": retrospective, "prospective": prospective}

@@ -13,8 +13,8 @@ from saver.problem.codec import portable
 from saver.problem.episode import Episode
 from saver.problem.history import Logged
 from saver.problem.moments import Moments
+from saver.safety.argument import paper_lower, paper_width
 from saver.safety.ledger import Book, Ledger
-from saver.safety.widths import paper_lower, paper_width
 
 
 @portable("paper-book")
@@ -62,3 +62,44 @@ class Paper(Ledger):
     def earned(self, book: Any) -> float:
         """The frozen sum."""
         return float(book.total)
+
+
+@portable("latest-book")
+@dataclass(eq=False)
+class LatestBook(Book):
+    """Constraints as they were told, and the expected discounted visits of the designed trials, [S, A]."""
+
+    constraints: Moments = field(default_factory=lambda: Moments.empty((0, 0)))
+    visited: Any = None
+
+
+class Latest(Paper):
+    """As in the paper's proof: accumulated expected visits times the current lower bounds."""
+
+    def open(self) -> Book:
+        """Nothing seen."""
+        shape = (self.problem.mdp.states, self.problem.mdp.actions)
+        return LatestBook(constraints=Moments.empty(shape), visited=np.zeros(shape))
+
+    def tell(
+        self, book: Any, number: int, play: Play, episode: Episode | None, complete: bool = True
+    ) -> None:
+        """Accumulate the expected visits of a designed episode."""
+        ticket = self.close(book, number, episode, complete)
+        if episode is not None:
+            book.constraints.extend(episode.states, episode.actions, episode.constraints)
+        if not ticket.baseline:
+            book.visited += play.weights
+
+    def earned(self, book: Any) -> float:
+        """Every designed episode, re-evaluated now."""
+        return float(np.sum(book.visited * self.bounds(book)))
+
+
+class Plugin(Latest):
+    """`Latest` with width 0: what the paper's budget plots look like. It promises nothing."""
+
+    def bounds(self, book: Any) -> Floats:
+        """The sample means, the floor where nothing was seen."""
+        seen = book.constraints
+        return paper_lower(self.promise, np.zeros(seen.counts.shape), seen.counts, seen.mean)

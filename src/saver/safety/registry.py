@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from saver.errors import InvalidProblem
 from saver.safety.certified import Certified
-from saver.safety.latest import Latest, Plugin
 from saver.safety.learned import Learned
 from saver.safety.ledger import Ledger, Terms
-from saver.safety.paper import Paper
+from saver.safety.paper import Latest, Paper, Plugin
 from saver.safety.returns import LearnedReturns, PluginReturns, Returns
 
 LEDGERS: dict[str, type[Ledger]] = {

@@ -24,19 +24,19 @@ from typing import Any
 import numpy as np
 
 from saver._types import Floats
+from saver.kernels.bounds.noise import Bernstein, Rule, excess, guessed
+from saver.kernels.bounds.values import returns_between
 from saver.play.stage import Play
 from saver.problem.codec import portable
 from saver.problem.episode import Episode
 from saver.problem.history import Logged
 from saver.problem.moments import Moments
 from saver.problem.promise import Bounded
-from saver.safety.bernstein import Bernstein, excess, guessed
+from saver.safety.argument import NOISE, Shares, shares_of_returns
 from saver.safety.certified import Certified
 from saver.safety.entries import TOLD, VETOED, CertifiedBook, CertifiedTicket, Line, SafeTally, Tally
 from saver.safety.learned import FEW, PART, Learned
 from saver.safety.ledger import Book, Ledger, Terms
-from saver.safety.noise import Rule
-from saver.safety.shares import NOISE, Shares, shares_of_returns
 from saver.safety.tallies import Sums
 
 
@@ -199,19 +199,19 @@ class Returns(Certified):
             return super().seen_worth(tally, away)
         hides = self.hides(tally, away)[0]
         hidden = hides / self.span
-        return float(tally.gained - hides - self.luck(tally.proxy + hidden, tally.tilt + hidden))
+        return float(tally.gained - hides - self.excess(tally.proxy + hidden, tally.tilt + hidden))
 
-    def luck(self, Q: float, R: float) -> float:
+    def excess(self, Q: float, R: float) -> float:
         """At most this much more than they are worth trials have earned."""
         return float(self.span * excess(Q, R, self.rule))
 
-    def blur(self, book: Any, rate: float, v: float, length: float, n: float, baseline: int) -> float:
+    def hidden_after(self, book: Any, rate: float, v: float, length: float, n: float, baseline: int) -> float:
         """What chance may hide after n designed trials; Q, R grow as they did, and at first as of coins."""
         if not self.bounded:
-            return super().blur(book, rate, v, length, n, baseline)
+            return super().hidden_after(book, rate, v, length, n, baseline)
         tally, x = book.every or book.first, min(max(self.part(rate, 1.0), 0.0), 1.0)
         coins, grows = x * (1.0 - x), length / (tally.length + 1.0)
-        return self.luck((tally.proxy + coins) * grows, (tally.tilt + x * coins) * grows)
+        return self.excess((tally.proxy + coins) * grows, (tally.tilt + x * coins) * grows)
 
 
 class LearnedReturns(Learned, Returns):
@@ -239,9 +239,9 @@ class LearnedReturns(Learned, Returns):
         """Between these is n0 V0, n0 the baseline episodes seen."""
         if not self.bounded:
             return super().means_seen(safe)
-        hidden, Q, R = safe.whole + safe.never, safe.proxy, safe.tilt
-        above, below = (hidden + excess(Q + hidden, part + hidden, self.safe_rule) for part in (R, Q - R))
-        return safe.gained - self.span * above, safe.gained + self.span * below
+        hidden = float(safe.whole + safe.never)
+        below, above = returns_between(safe.gained, hidden, safe.proxy, safe.tilt, self.span, self.safe_rule)
+        return float(below), float(above)
 
 
 class PluginReturns(Ledger):

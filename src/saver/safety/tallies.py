@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from saver.safety.capital import Capital, bet
+from saver.kernels.bounds.capital import Capital, bet
 from saver.safety.entries import CANCELLED, CUT, TOLD, VETOED, CertifiedTicket, Line, SafeTally, Tally
 from saver.safety.ledger import Terms
 

@@ -7,10 +7,8 @@ from typing import Any
 from saver.errors import no_such
 from saver.problem import Scenario
 from saver.scenarios.assembly import forget
-from saver.scenarios.bandit import bandit
-from saver.scenarios.contexts import contexts
+from saver.scenarios.bandit import bandit, contexts, intractable
 from saver.scenarios.gridworld import gridworld, unknown_gridworld
-from saver.scenarios.intractable import intractable
 from saver.scenarios.lake import lake
 from saver.scenarios.movielens import movielens
 from saver.scenarios.shop import shop

@@ -5,26 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saver._types import Floats
-from saver.problem import (
-    Bernoulli,
-    Bounded,
-    Empirical,
-    Gaussian,
-    Law,
-    Mdp,
-    Problem,
-    Scenario,
-    SubGaussian,
-    Unknown,
-    World,
-    value,
-)
+from saver._types import Bools, Floats
+from saver.problem import Bounded, Mdp, Problem, SubGaussian, Unknown, value
 from saver.problem.checks import between, flag
+from saver.problem.world import Bernoulli, Empirical, Gaussian, Law, Scenario, World
+
+
+class Stakes(NamedTuple):
+    """What may be given up, with which probability, how constraints vary, and in how many episodes."""
+
+    alpha: float
+    delta: float
+    constraint_variance: float
+    episodes: int
 
 
 def bandit_model(actions: int, action_names: Sequence[str] | None = None) -> Mdp:
@@ -35,23 +33,20 @@ def bandit_model(actions: int, action_names: Sequence[str] | None = None) -> Mdp
 def scenario(
     name: str,
     mdp: Mdp,
+    stakes: Stakes,
     *,
     reward: Law,
     constraint_mean: ArrayLike,
     target: ArrayLike,
     baseline: ArrayLike,
-    alpha: float,
-    delta: float,
-    constraint_variance: float,
-    episodes: int,
 ) -> Scenario:
     """Gaussian constraints, promised to have means in [0, 1] or wherever their means are beyond that.
 
     Of the reward is promised what is true of its law.
     """
-    between("constraint_variance", constraint_variance, 0.0, math.inf, closed=(True, False))
+    alpha, delta, variance, episodes = stakes
+    between("constraint_variance", variance, 0.0, math.inf, closed=(True, False))
     means = np.asarray(constraint_mean, dtype=float)
-    world = World(mdp, reward, Gaussian(means, constraint_variance))
     problem = Problem(
         mdp,
         target,
@@ -59,26 +54,27 @@ def scenario(
         alpha=alpha,
         delta=delta,
         baseline_value=value(mdp, baseline, means),
-        constraint=SubGaussian(math.sqrt(constraint_variance), min(0.0, means.min()), max(1.0, means.max())),
+        constraint=SubGaussian(math.sqrt(variance), *_reach(means)),
         reward=promised(reward),
     )
-    return Scenario(name, world, problem, episodes)
+    return Scenario(name, World(mdp, reward, Gaussian(means, variance)), problem, episodes)
 
 
 def promised(reward: Law) -> SubGaussian | Bounded | None:
     """What is true of a law: the deviation of each pair where it is normal, else bounds.
 
-    Ranges reach over [0, 1] at least. None for a law of the user's own.
+    None for a law of the user's own.
     """
     if type(reward) is Gaussian:
-        floor, ceiling = min(0.0, reward.mean.min()), max(1.0, reward.mean.max())
-        return SubGaussian(np.sqrt(reward.variance), floor, ceiling)
-    if type(reward) is Bernoulli:
-        return Bounded(0.0, 1.0)
+        return SubGaussian(np.sqrt(reward.variance), *_reach(reward.mean))
     if type(reward) is Empirical:
-        values = np.concatenate([cell for row in reward.samples for cell in row])
-        return Bounded(min(0.0, values.min()), max(1.0, values.max()))
-    return None
+        return Bounded(*_reach(np.concatenate([cell for row in reward.samples for cell in row])))
+    return Bounded(0.0, 1.0) if type(reward) is Bernoulli else None
+
+
+def _reach(values: Floats) -> tuple[float, float]:
+    """From the least to the largest, and over [0, 1] at least."""
+    return min(0.0, values.min()), max(1.0, values.max())
 
 
 def forget(scenario: Scenario, start: bool = False) -> Scenario:
@@ -94,6 +90,15 @@ def forget(scenario: Scenario, start: bool = False) -> Scenario:
 
 def always(mdp: Mdp, action: int) -> Floats:
     """The policy that takes one action everywhere."""
-    policy = np.zeros((mdp.states, mdp.actions))
-    policy[:, action] = 1.0
-    return policy
+    return np.tile(np.eye(mdp.actions)[action], (mdp.states, 1))
+
+
+def favouring(favoured: Bools, share: Any, name: str, states: int = 1) -> Floats:
+    """The policy that gives `share` to each of the actions that are favoured, and what is left to the others.
+
+    `name` is what the factory calls that share.
+    """
+    count = int(favoured.sum())
+    share = between(name, share, 0.0, 1.0 / count, closed=(True, True))
+    row = np.where(favoured, share, (1.0 - count * share) / (len(favoured) - count))
+    return np.tile(row, (states, 1))

@@ -1,7 +1,4 @@
-"""The paper's Experiment 1: one good action, one better action, and many that are noisy and unsafe.
-
-The paper's A = 11 counts the actions after action 0: it lists 0, 1, ..., 11.
-"""
+"""Worlds of one decision: the paper's Experiment 1, its intractable bandit, and a bandit with contexts."""
 
 from __future__ import annotations
 
@@ -9,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from saver.problem import Gaussian, Scenario
-from saver.problem.checks import between, numbers, whole
-from saver.scenarios.assembly import always, bandit_model, scenario
+from saver.problem import Bernoulli, Bounded, Gaussian, Mdp, Problem, Scenario, SubGaussian, Unknown, World
+from saver.problem.checks import between, number, numbers, whole
+from saver.scenarios.assembly import Stakes, always, bandit_model, favouring, scenario
 
 
 def bandit(
@@ -27,26 +24,96 @@ def bandit(
     delta: float = 0.05,
     episodes: int = 5000,
 ) -> Scenario:
-    """Actions 0 and 1 are good; the means of the others are even from one end of `noisy_means` to the other.
+    """The paper's Experiment 1: one good action, one better action, and many that are noisy and unsafe.
+
+    Actions 0 and 1 are good; the means of the others are even from one end of `noisy_means` to the other.
 
     The target gives `good_target` to each good action and shares the rest; constraints have the reward means.
+    The paper's A = 11 counts the actions after action 0: it lists 0, 1, ..., 11.
     """
     noisy = whole("actions", actions, 3, 10**7) - 2
-    good_target = between("good_target", good_target, 0.0, 0.5, closed=(True, True))
-    good_means, noisy_means = numbers("good_means", good_means, 2), numbers("noisy_means", noisy_means, 2)
     mdp = bandit_model(actions)
+    target = favouring(np.arange(actions) < 2, good_target, "good_target")
+    good_means, noisy_means = numbers("good_means", good_means, 2), numbers("noisy_means", noisy_means, 2)
     mean = np.array([[*good_means, *np.linspace(noisy_means[0], noisy_means[1], noisy)]])
     variance = np.array([[good_variance] * 2 + [noisy_variance] * noisy])
-    target = np.array([[good_target] * 2 + [(1 - 2 * good_target) / noisy] * noisy])
     return scenario(
         "bandit",
         mdp,
+        Stakes(alpha, delta, constraint_variance, episodes),
         reward=Gaussian(mean, variance),
         constraint_mean=mean,
         target=target,
         baseline=always(mdp, 0),
-        alpha=alpha,
-        delta=delta,
-        constraint_variance=constraint_variance,
-        episodes=episodes,
     )
+
+
+def intractable(
+    *,
+    means: Sequence[float] = (0.5, 0.5, 0.5),
+    variances: Sequence[float] = (0.001, 0.001, 0.25),
+    constraint_variance: float = 0.01,
+    alpha: float = 0.25,
+    delta: float = 0.05,
+    episodes: int = 5000,
+) -> Scenario:
+    """Three actions with constraint means 0.5 (the baseline), 0.5 + alpha and 0; the target is even."""
+    alpha = number("alpha", alpha)
+    means, variances = numbers("means", means, 3), numbers("variances", variances, 3)
+    mdp = bandit_model(3)
+    return scenario(
+        "intractable",
+        mdp,
+        Stakes(alpha, delta, constraint_variance, episodes),
+        reward=Gaussian([means], [variances]),
+        constraint_mean=np.array([[0.5, 0.5 + alpha, 0.0]]),
+        target=np.full((1, 3), 1 / 3),
+        baseline=always(mdp, 0),
+    )
+
+
+TARGET = (0.1, 0.2, 0.3, 0.4)
+DEVIATION = (0.2, 0.5, 1.0, 2.0)  # of rewards, by action
+KEPT = (0.9, 0.85, 0.8, 0.7)  # how often nobody complains, by action
+
+
+def contexts(
+    *,
+    contexts: int = 8,
+    evenness: float = 1.0,
+    spread: float = 0.05,
+    alpha: float = 0.15,
+    delta: float = 0.05,
+    episodes: int = 5000,
+    seed: int = 0,
+) -> Scenario:
+    """A contextual bandit whose contexts come as they come: nobody knows how often.
+
+    There are four actions; context i comes in proportion to 1 / (i + 1)^`evenness`.
+
+    The later an action, the more its rewards vary and the more complaints it brings; the target prefers the
+    last, the baseline takes the first. How often an action is kept without a complaint differs by up to
+    `spread` from context to context; reward means are uniform draws.
+    """
+    count = whole("contexts", contexts, 1, 10_000)
+    evenness = between("evenness", evenness, 0.0, 10.0, closed=(True, True))
+    spread = between("spread", spread, 0.0, 0.1, closed=(True, True))
+    rng = np.random.default_rng(whole("seed", seed, 0))
+    shape = (count, len(TARGET))
+    often = 1.0 / np.arange(1.0, count + 1.0) ** evenness
+    mdp = Mdp(np.zeros((*shape, count)), horizon=1, start=often / often.sum())
+    mean, kept = rng.random(shape), np.array(KEPT) + spread * rng.uniform(-1.0, 1.0, shape)
+    deviation = np.broadcast_to(np.array(DEVIATION), shape)
+    world = World(mdp, Gaussian(mean, deviation**2), Bernoulli(kept))
+    baseline = always(mdp, 0)
+    problem = Problem(
+        Unknown(*shape, horizon=1),
+        np.broadcast_to(np.array(TARGET), shape),
+        baseline,
+        alpha=alpha,
+        baseline_value=world.constraint_value(baseline),
+        constraint=Bounded(0.0, 1.0),
+        delta=delta,
+        reward=SubGaussian(deviation),
+    )
+    return Scenario("contexts", world, problem, episodes)

@@ -11,7 +11,7 @@ import numpy as np
 
 from saver.problem import Bernoulli, Bounded, Gaussian, Mdp, Scenario
 from saver.problem.checks import between, whole
-from saver.scenarios.assembly import forget, scenario
+from saver.scenarios.assembly import Stakes, favouring, forget, scenario
 
 ACTIONS = ("left", "right", "down", "up")
 MOVES = np.array([[0, -1], [0, 1], [1, 0], [-1, 0]])
@@ -38,26 +38,19 @@ def gridworld(
     The target gives `quiet_target` to each of right and down and shares the rest; the baseline goes right
     until the last column, then down. Reward means are uniform draws, 0 in the terminal cell.
     """
-    quiet_target = between("quiet_target", quiet_target, 0.0, 0.5, closed=(True, True))
     reward_seed = whole("reward_seed", reward_seed, 0)
     mdp = grid_model(size, slip, horizon, discount)
-    shape = (mdp.states, 4)
-    mean = np.random.default_rng(reward_seed).random(shape)
+    mean = np.random.default_rng(reward_seed).random((mdp.states, 4))
     mean[-1] = 0.0
     column = np.arange(mdp.states) % size
-    baseline = np.zeros(shape)
-    baseline[np.arange(mdp.states), np.where(column < size - 1, 1, 2)] = 1.0
     return scenario(
         "gridworld",
         mdp,
-        reward=Gaussian(mean, np.broadcast_to(np.where(FORWARD, quiet_variance, noisy_variance), shape)),
-        constraint_mean=np.broadcast_to(FORWARD.astype(float), shape),
-        target=np.broadcast_to(np.where(FORWARD, quiet_target, 0.5 - quiet_target), shape),
-        baseline=baseline,
-        alpha=alpha,
-        delta=delta,
-        constraint_variance=constraint_variance,
-        episodes=episodes,
+        Stakes(alpha, delta, constraint_variance, episodes),
+        reward=Gaussian(mean, np.tile(np.where(FORWARD, quiet_variance, noisy_variance), (mdp.states, 1))),
+        constraint_mean=np.tile(FORWARD.astype(float), (mdp.states, 1)),
+        target=favouring(FORWARD, quiet_target, "quiet_target", mdp.states),
+        baseline=np.eye(4)[np.where(column < size - 1, 1, 2)],
     )
 
 
@@ -76,10 +69,9 @@ def unknown_gridworld(
     A constraint is 1 for a move right or down and 0 for the others: bounded observations.
     """
     known = gridworld(
-        size=size, slip=slip, horizon=horizon, quiet_target=quiet_target, alpha=alpha, delta=delta,
-        episodes=episodes,
-    )  # fmt: skip
-    world = replace(known.world, constraint=Bernoulli(known.world.laws["constraint"].mean))
+        size=size, slip=slip, horizon=horizon, quiet_target=quiet_target, alpha=alpha, delta=delta
+    )
+    world = replace(known.world, constraint=Bernoulli(known.world.constraint.mean))
     problem = replace(known.problem, constraint=Bounded(0.0, 1.0))
     return forget(Scenario("unknown-gridworld", world, problem, episodes), start=True)
 
@@ -95,12 +87,7 @@ def grid_model(size: int, slip: float, horizon: int, discount: float = 1.0) -> M
     np.fill_diagonal(chance, 1.0 - slip)
     s, a, direction = (grid.ravel() for grid in np.meshgrid(cell[:-1], range(4), range(4), indexing="ij"))
     edges = np.column_stack([s, a, to[s, direction], chance[a, direction]])
+    last = size * size - 1
     return Mdp.from_edges(
-        edges,
-        size * size,
-        4,
-        horizon,
-        discount=discount,
-        terminal=(size * size - 1,),
-        action_names=ACTIONS,
+        edges, last + 1, 4, horizon, discount=discount, terminal=(last,), action_names=ACTIONS
     )

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from saver._types import Floats
 from saver.errors import InvalidProblem
 from saver.problem import Gaussian, Scenario
 from saver.problem.checks import between
-from saver.problem.gymtable import GymTable, Moves, greedy
-from saver.scenarios.assembly import scenario
+from saver.problem.mdp import GymTable, Moves, greedy
+from saver.scenarios.assembly import Stakes, scenario
 
 ACTIONS = ("left", "down", "right", "up")
 STEPS = np.array([[0, -1], [1, 0], [0, 1], [-1, 0]])
@@ -42,6 +41,8 @@ def lake(
     The target is softmax(Q / softness), the baseline greedy with `baseline_share` and else uniform. A reward
     is 1 for the goal, with variance .01 more than that of the coin that decides it.
     """
+    from scipy.special import softmax
+
     if size not in MAPS:
         raise InvalidProblem(f"size is {size!r}; it must be 4 or 8")
     between("softness", softness, 0.0, np.inf, closed=(False, False))
@@ -57,14 +58,11 @@ def lake(
     return scenario(
         "lake",
         mdp,
+        Stakes(alpha, delta, constraint_variance, episodes),
         reward=Gaussian(goal, 0.01 + goal * (1.0 - goal)),
         constraint_mean=1.0 - table.mean(fell),
-        target=_soft(Q / softness),
+        target=softmax(Q / softness, axis=1),
         baseline=greedy(Q, baseline_share),
-        alpha=alpha,
-        delta=delta,
-        constraint_variance=constraint_variance,
-        episodes=episodes,
     )
 
 
@@ -79,14 +77,7 @@ def _moves(letters: tuple[str, ...], size: int, s: int, a: int) -> list[tuple[fl
     if letters[row][column] in "GH":
         return [(1.0, s, 0.0, True)]
     found = []
-    for way in ((a - 1) % 4, a, (a + 1) % 4):
-        r, c = np.clip((row + STEPS[way][0], column + STEPS[way][1]), 0, size - 1).tolist()
-        letter = letters[r][c]
-        found.append((1.0 / 3.0, r * size + c, float(letter == "G"), letter in "GH"))
+    for way in (a - 1, a, a + 1):
+        r, c = np.clip((row, column) + STEPS[way % 4], 0, size - 1).tolist()
+        found.append((1.0 / 3.0, r * size + c, float(letters[r][c] == "G"), letters[r][c] in "GH"))
     return found
-
-
-def _soft(Q: Floats) -> Floats:
-    weight = np.exp(Q - Q.max(axis=1, keepdims=True))
-    result: Floats = weight / weight.sum(axis=1, keepdims=True)
-    return result

@@ -15,19 +15,9 @@ from typing import Any
 import numpy as np
 
 from saver._types import Floats
-from saver.problem import (
-    Bernoulli,
-    Bounded,
-    Empirical,
-    Gaussian,
-    Guardrail,
-    Mdp,
-    Problem,
-    Scenario,
-    SubGaussian,
-    World,
-)
+from saver.problem import Bounded, Guardrail, Mdp, Problem, SubGaussian
 from saver.problem.checks import between, flag
+from saver.problem.world import Bernoulli, Empirical, Gaussian, Scenario, World
 from saver.scenarios.assembly import always
 
 PAGES = ("landing, new", "landing, back", "product", "basket", "gone")
@@ -37,25 +27,15 @@ TO_PRODUCT = ((0.40, 0.60, 0.45, 0.20), (0.40, 0.55, 0.40, 0.20), (0.00,) * 4, (
 TO_BASKET = ((0.05, 0.05, 0.15, 0.40), (0.20, 0.20, 0.30, 0.60), (0.30, 0.35, 0.45, 0.50), (0.00,) * 4)
 TARGET = ((0.40, 0.35, 0.15, 0.10), (0.40, 0.30, 0.15, 0.15), (0.30, 0.30, 0.25, 0.15), (0.25,) * 4)
 
-ORDERS = (
-    (0.00, 0.00, 0.01, 0.02),
-    (0.01, 0.02, 0.03, 0.05),
-    (0.03, 0.05, 0.08, 0.12),
-    (0.30, 0.35, 0.50, 0.60),
-)
+ORDERS = ((0.0, 0.0, 0.01, 0.02), (0.01, 0.02, 0.03, 0.05), (0.03, 0.05, 0.08, 0.12), (0.3, 0.35, 0.5, 0.6))
 COMPLAINTS = (
     (0.12, 0.20, 0.18, 0.32),
     (0.10, 0.18, 0.16, 0.28),
     (0.10, 0.20, 0.18, 0.28),
     (0.10, 0.22, 0.18, 0.28),
 )  # whether the page was marked as unhelpful
-LATENCY = (
-    (0.4, 0.9, 0.5, 0.65),
-    (0.4, 0.8, 0.5, 0.65),
-    (0.5, 1.0, 0.6, 0.75),
-    (0.6, 1.1, 0.7, 0.9),
-)  # seconds
-SLOWEST = 2.0  # no page is slower on average
+LATENCY = ((0.4, 0.9, 0.5, 0.65), (0.4, 0.8, 0.5, 0.65), (0.5, 1.0, 0.6, 0.75), (0.6, 1.1, 0.7, 0.9))
+SLOWEST = 2.0  # seconds, as latency; no page is slower on average
 REFUNDS = ((0, 0, 2, 5), (1, 2, 6, 12), (3, 6, 16, 30), (30, 42, 100, 150))  # of THOUSAND pages
 THOUSAND, PRICE = 1000, 20.0  # euros, of an order
 
@@ -80,7 +60,7 @@ def shop(
     flag("learned", learned)
     mdp = shop_model()
     baseline = always(mdp, 0)
-    refunds = [[_refunds(of) for of in row] for row in _table(REFUNDS)]
+    refunds = [[np.where(np.arange(THOUSAND) < of, PRICE, 0.0) for of in row] for row in _table(REFUNDS)]
     world = World(
         mdp,
         reward=Bernoulli(_table(ORDERS)),
@@ -90,21 +70,19 @@ def shop(
             "refunds": Empirical(refunds),
         },
     )
-    promises: dict[str, tuple[Any, dict[str, float]]] = {
-        "complaints": (Bounded(0.0, 1.0), {"alpha": alpha}),
-        "latency": (SubGaussian(deviation, 0.0, SLOWEST), {"allowance": allowance}),
-        "refunds": (Bounded(0.0, PRICE), {"at_most": at_most}),
-    }
-    known = {name: None if learned else world.constraint_value(baseline, name) for name in promises}
-    guardrails = [
-        Guardrail(name, promise, cost=True, baseline_value=known[name], **required)
-        for name, (promise, required) in promises.items()
-    ]
+
+    def guarded(name: str, promise: SubGaussian | Bounded, **required: float) -> Guardrail:
+        earned = None if learned else world.constraint_value(baseline, name)
+        return Guardrail(name, promise, cost=True, baseline_value=earned, **required)
+
+    guardrails = (
+        guarded("complaints", Bounded(0.0, 1.0), alpha=alpha),
+        guarded("latency", SubGaussian(deviation, 0.0, SLOWEST), allowance=allowance),
+        guarded("refunds", Bounded(0.0, PRICE), at_most=at_most),
+    )
     target = _table(TARGET)
     target[-1, 0] = 1.0
-    problem = Problem(
-        mdp, target, baseline, guardrails=tuple(guardrails), delta=delta, reward=Bounded(0.0, 1.0)
-    )
+    problem = Problem(mdp, target, baseline, guardrails=guardrails, delta=delta, reward=Bounded(0.0, 1.0))
     return Scenario("shop", world, problem, episodes)
 
 
@@ -122,9 +100,3 @@ def shop_model() -> Mdp:
 def _table(rows: Any) -> Floats:
     """[pages, actions], nothing where the visitor is gone."""
     return np.vstack([np.array(rows, dtype=np.float64), np.zeros(len(ACTIONS))])
-
-
-def _refunds(of: float) -> Floats:
-    """Euros, on each of a thousand pages."""
-    result: Floats = np.where(np.arange(THOUSAND) < of, PRICE, 0.0)
-    return result

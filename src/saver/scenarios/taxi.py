@@ -6,18 +6,21 @@ the .99-discounted reward. What is guarded is not to pick up or drop where that 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from saver._types import Floats
 from saver.problem import Gaussian, Scenario
 from saver.problem.checks import between
-from saver.problem.gymtable import GymTable, Moves, greedy
-from saver.scenarios.assembly import scenario
+from saver.problem.mdp import GymTable, Moves, greedy
+from saver.scenarios.assembly import Stakes, scenario
 
 MAP = ("|R: | : :G|", "| : | : : |", "| : : : : |", "| | : | : |", "|Y| : |B: |")
 PLACES = ((0, 0), (0, 4), (4, 0), (4, 3))
 ACTIONS = ("south", "north", "east", "west", "pick up", "drop off")
 SIZE, IN_TAXI = 5, 4
+SHAPE = (SIZE, SIZE, IN_TAXI + 1, len(PLACES))  # row, column, where the passenger is, and wants to go
 STEP, DELIVERED, ILLEGAL = -1.0, 20.0, -10.0  # rewards
 DISCOUNT = 0.99  # of the reward for which both policies are greedy
 
@@ -45,63 +48,41 @@ def taxi(
     return scenario(
         "taxi",
         mdp,
+        Stakes(alpha, delta, constraint_variance, episodes),
         reward=Gaussian(table.mean(reward), 1.0),
         constraint_mean=table.mean((reward != ILLEGAL).astype(float)),
         target=greedy(Q, target_share),
         baseline=greedy(Q, baseline_share),
-        alpha=alpha,
-        delta=delta,
-        constraint_variance=constraint_variance,
-        episodes=episodes,
     )
 
 
 def starts() -> Floats:
     """Gymnasium's `initial_state_distrib`: anywhere, the passenger waiting elsewhere than they want to go."""
-    chance = np.zeros(SIZE * SIZE * (IN_TAXI + 1) * len(PLACES))
-    for state in range(len(chance)):
-        _, _, passenger, wanted = decode(state)
-        chance[state] = passenger < IN_TAXI and passenger != wanted
-    result: Floats = chance / chance.sum()
+    _, _, passenger, wanted = np.indices(SHAPE).reshape(4, -1)
+    waiting = (passenger < IN_TAXI) & (passenger != wanted)
+    result: Floats = waiting / waiting.sum()
     return result
 
 
 def table_of() -> Moves:
     """Gymnasium's `Taxi-v4`, by its rules."""
-    states = SIZE * SIZE * (IN_TAXI + 1) * len(PLACES)
-    return {s: {a: [_move(s, a)] for a in range(len(ACTIONS))} for s in range(states)}
-
-
-def decode(state: int) -> tuple[int, int, int, int]:
-    """Row, column, where the passenger is (a place, or in the taxi), where they want to go."""
-    rest, wanted = divmod(state, len(PLACES))
-    rest, passenger = divmod(rest, IN_TAXI + 1)
-    row, column = divmod(rest, SIZE)
-    return row, column, passenger, wanted
+    return {s: {a: [_move(s, a)] for a in range(len(ACTIONS))} for s in range(math.prod(SHAPE))}
 
 
 def _move(state: int, action: int) -> tuple[float, int, float, bool]:
-    row, column, passenger, wanted = decode(state)
+    row, column, passenger, wanted = (int(part) for part in np.unravel_index(state, SHAPE))
     reward, done, here = STEP, False, (row, column)
-    if action == 0:
-        row = min(row + 1, SIZE - 1)
-    elif action == 1:
-        row = max(row - 1, 0)
-    elif action == 2 and MAP[row][2 * column + 2] == ":":
-        column = min(column + 1, SIZE - 1)
-    elif action == 3 and MAP[row][2 * column] == ":":
-        column = max(column - 1, 0)
-    elif action == 4:
-        if passenger < IN_TAXI and here == PLACES[passenger]:
-            passenger = IN_TAXI
-        else:
-            reward = ILLEGAL
-    elif action == 5:
-        if passenger == IN_TAXI and here == PLACES[wanted]:
-            passenger, done, reward = wanted, True, DELIVERED
-        elif passenger == IN_TAXI and here in PLACES:
-            passenger = PLACES.index(here)
-        else:
-            reward = ILLEGAL
-    place = ((row * SIZE + column) * (IN_TAXI + 1) + passenger) * len(PLACES) + wanted
-    return 1.0, place, reward, done
+    if action < 2:
+        row = min(max(row + 1 - 2 * action, 0), SIZE - 1)
+    elif action < 4:
+        way = 5 - 2 * action
+        column += way * (MAP[row][2 * column + 1 + way] == ":")
+    elif action == 4 and passenger < IN_TAXI and here == PLACES[passenger]:
+        passenger = IN_TAXI
+    elif action == 5 and passenger == IN_TAXI and here == PLACES[wanted]:
+        passenger, done, reward = wanted, True, DELIVERED
+    elif action == 5 and passenger == IN_TAXI and here in PLACES:
+        passenger = PLACES.index(here)
+    else:
+        reward = ILLEGAL
+    return 1.0, int(np.ravel_multi_index((row, column, passenger, wanted), SHAPE)), reward, done

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 
 import numpy as np
 
 from saver.errors import InvalidProblem
-from saver.problem import Bernoulli, Bounded, Gaussian, Mdp, Problem, Scenario, SubGaussian, World
-from saver.problem.checks import between, number, whole
-from saver.scenarios.assembly import always, scenario
+from saver.problem import Bernoulli, Gaussian, Mdp, Scenario
+from saver.problem.checks import number, whole
+from saver.scenarios.assembly import Stakes, always, favouring, scenario
 
 
 def tree(
@@ -30,26 +30,18 @@ def tree(
 
     The target gives `quiet_target` to action 0 and shares the rest; reward means are uniform draws.
     """
-    quiet_target = between("quiet_target", quiet_target, 0.0, 1.0, closed=(True, True))
     reward_seed = whole("reward_seed", reward_seed, 0)
     mdp = tree_model(depth, actions, discount)
-    shape = (mdp.states, actions)
-    first = np.arange(actions) == 0
-    shared = (1 - quiet_target) / (actions - 1)
+    shape, first = (mdp.states, actions), np.arange(actions) == 0
+    mean = np.random.default_rng(reward_seed).random(shape)
     return scenario(
         "tree",
         mdp,
-        reward=Gaussian(
-            np.random.default_rng(reward_seed).random(shape),
-            np.broadcast_to(np.where(first, quiet_variance, noisy_variance), shape),
-        ),
-        constraint_mean=np.broadcast_to(first.astype(float), shape),
-        target=np.broadcast_to(np.where(first, quiet_target, shared), shape),
+        Stakes(alpha, delta, constraint_variance, episodes),
+        reward=Gaussian(mean, np.tile(np.where(first, quiet_variance, noisy_variance), (mdp.states, 1))),
+        constraint_mean=always(mdp, 0),
+        target=favouring(first, quiet_target, "quiet_target", mdp.states),
         baseline=always(mdp, 0),
-        alpha=alpha,
-        delta=delta,
-        constraint_variance=constraint_variance,
-        episodes=episodes,
     )
 
 
@@ -80,23 +72,15 @@ def lower_bound_pair(
     """
     mean, gap = number("mean", mean), number("gap", gap)
     mdp = tree_model(2)
-    shape = (mdp.states, mdp.actions)
-    between("constraint_variance", constraint_variance, 0.0, math.inf, closed=(True, False))
-    constraint = Gaussian(np.broadcast_to(np.array([1.0, 0.0]), shape), constraint_variance)
-    problem = Problem(
+    means = np.full((mdp.states, mdp.actions), mean)
+    one = scenario(
+        "lower-bound",
         mdp,
-        np.full(shape, 0.5),
-        always(mdp, 0),
-        alpha=alpha,
-        delta=delta,
-        baseline_value=2.0,
-        constraint=SubGaussian(math.sqrt(constraint_variance)),
-        reward=Bounded(0.0, 1.0),
+        Stakes(alpha, delta, constraint_variance, episodes),
+        reward=Bernoulli(means),
+        constraint_mean=always(mdp, 0),
+        target=np.full(means.shape, 0.5),
+        baseline=always(mdp, 0),
     )
-
-    def one(name: str, last: float) -> Scenario:
-        means = np.full(shape, mean)
-        means[2, 1] = last
-        return Scenario(name, World(mdp, Bernoulli(means), constraint), problem, episodes)
-
-    return one("lower-bound", mean), one("lower-bound-prime", mean - gap)
+    means[2, 1] = mean - gap
+    return one, replace(one, name="lower-bound-prime", world=replace(one.world, reward=Bernoulli(means)))

@@ -1,18 +1,333 @@
-"""The loop "ask, play, tell, count the true budget"."""
+"""The loop "ask, play, tell, count the true budget"; feedback is lost or comes late by declared rules."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+import math
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from saver.collect import Campaign, Trial
+from saver.errors import AssumptionWarning, InvalidProblem
+from saver.problem import checks
+from saver.problem.bellman import onward, values
 from saver.problem.episode import Episode
-from saver.simulator.feedback import Feedback
 from saver.simulator.player import Player
-from saver.simulator.post import Post
 from saver.simulator.truth import Accounts, Truth
+
+WHICH = ("random", "outcome", "sum", "start")
+BACK = ("asked", "random", "best", "newest", "held")
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """What becomes of trials after they were asked. By default each is told before the next is asked.
+
+    Attributes:
+        lose: the share of trials that are abandoned.
+        which: who is lost: "random", each by chance; "outcome", of those that wait the one whose constraints
+            are lowest; "sum", the one that fell furthest below what its policy is worth, so that the told
+            ones look best; "start", the one whose start and first action promise least. Where an episode is
+            cut off goes by it too: anywhere, or after its best part.
+        out: how many trials stay out between two asks.
+        back: who comes back when more are out: "asked", the first asked; "random"; "best", the one with the
+            highest constraints; "newest", the last asked; "held", all at once, after it was chosen which are
+            lost, and the others best first.
+        ran: what is said of a lost trial: True, it ran; None, nobody knows.
+        straggle: how many of the first trials never come back and are never abandoned.
+        cancel: up to this share of trials has not started when the others of a batch are in. They start,
+            the newest first, until what will be told looks high without the rest, which is cancelled. Needs
+            back="held"; the batch is then told in the order of asking.
+        veto: up to this share of the trials asked are cancelled because of where they would start: those
+            whose start and first action promise less than their policy is worth. Each as it is asked; with
+            back="held" among a batch, when all of it is out.
+        vetoes: how many trials are asked before vetoing stops; 0: it never does.
+        cut: the share of episodes of several steps that are cut off, and told until then.
+    """
+
+    lose: float = 0.0
+    which: str = "random"
+    out: int = 0
+    back: str = "asked"
+    ran: bool | None = None
+    straggle: int = 0
+    cancel: float = 0.0
+    cut: float = 0.0
+    veto: float = 0.0
+    vetoes: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("lose", "cut"):
+            self._set(name, checks.between(name, getattr(self, name), 0.0, 1.0, closed=(True, True)))
+        for name in ("cancel", "veto"):
+            self._set(name, checks.between(name, getattr(self, name), 0.0, 1.0, closed=(True, False)))
+        checks.choice("which", self.which, WHICH)
+        checks.choice("back", self.back, BACK)
+        for name in ("out", "straggle", "vetoes"):
+            self._set(name, checks.whole(name, getattr(self, name), 0))
+        if self.ran is not None and self.ran is not True:
+            raise InvalidProblem(f"ran is {self.ran!r}; it must be True, or None where nobody knows")
+        chooses = (self.which != "random" and self.lose > 0.0) or self.back in ("best", "held")
+        if self.out == 0 and chooses:
+            raise InvalidProblem(
+                f"out is 0, which {self.which!r} and back {self.back!r}; with nobody else out there is no "
+                "choice by outcome: give out at least 1"
+            )
+        if self.cancel > 0.0 and self.back != "held":
+            raise InvalidProblem(
+                f"cancel is {self.cancel:g} and back is {self.back!r}; what is cancelled is chosen when all "
+                'of a batch are in: give back="held"'
+            )
+
+        if self.veto > 0.0 and (self.cancel > 0.0 or (self.out > 0) != (self.back == "held")):
+            raise InvalidProblem(
+                f"veto is {self.veto:g}, cancel {self.cancel:g}, out {self.out} and back {self.back!r}; "
+                'trials are vetoed one by one, with out=0, or among a batch, with back="held", and are not '
+                "cancelled in another way too"
+            )
+
+    @property
+    def starts(self) -> bool:
+        """Whether it matters where trials start."""
+        return self.veto > 0.0 or (self.which == "start" and self.lose > 0.0)
+
+    def _set(self, name: str, value: float) -> None:
+        object.__setattr__(self, name, value)
+
+
+# -- between a player and a campaign -------------------------------------------------------------------------
+
+
+HIGH = 1.5  # standard deviations: where a sum of noise looks high
+ROUND = 1e-9  # of a quota
+
+
+@dataclass(eq=False)
+class Letter:
+    """A trial that is out, and what is known of it here.
+
+    Attributes:
+        trial: the trial.
+        worth: what the promise counts it as.
+        learned: whether the baseline's value is.
+        episode: what happened, once it has started.
+        gained: sum discount^t C_t.
+        steps: after so many steps it is cut off; None where all is told.
+        start: where it starts, once somebody has looked.
+        promises: how much more than it is worth it will earn, by what was seen then.
+    """
+
+    trial: Trial
+    worth: float
+    learned: bool = False
+    episode: Episode | None = None
+    gained: float = math.nan
+    steps: int | None = None
+    start: int | None = None
+    promises: float = 0.0
+
+    @property
+    def noise(self) -> float:
+        """By how much it seems better than it is; a known baseline's hides nothing.
+
+        One that is learned seems better the worse the baseline looks: what is required follows.
+        """
+        by = self.gained - self.worth
+        return by if self.trial.kind != "baseline" else -by * self.learned
+
+
+class Post:
+    """Sends trials out, and tells, abandons and cancels them; the account hears of everything."""
+
+    def __init__(
+        self,
+        feedback: Feedback,
+        campaign: Campaign,
+        player: Player,
+        account: Accounts,
+        rng: np.random.Generator,
+    ) -> None:
+        self.feedback, self.campaign, self.player = feedback, campaign, player
+        self.account, self.rng = account, rng
+        self.waiting: list[Letter] = []  # in the order of asking
+        self.lost = self.settled = self.vetoed = 0
+        self._ahead: dict[Any, Any] = {}  # what policies are worth from each state on, [L + 1, S]
+
+    def send(self, trial: Trial) -> Episode | None:
+        """A trial goes out; what happened in it, where it has started."""
+        learned = self.campaign.problem.rails[0].learned
+        letter, rules = Letter(trial, self.account.ask(trial), learned), self.feedback
+        if trial.number <= rules.straggle:
+            return None
+        if rules.starts:
+            self._look(letter)
+        if rules.veto > 0.0 and rules.out == 0 and self._is_vetoed(letter):
+            self._cancel(letter, unseen=False)
+            return None
+        idle = rules.out + 1 if rules.veto > 0.0 else int(rules.cancel * (rules.out + 1))
+        if rules.out == 0 or len(self.waiting) >= idle:
+            self._start(letter)
+        self.waiting.append(letter)
+        self.settle(rules.out)
+        return letter.episode
+
+    def settle(self, most: int = 0) -> None:
+        """Let trials come back until at most so many wait."""
+        if self.feedback.back == "held" and len(self.waiting) > most:
+            self._start_or_cancel()
+            self._choose()
+            return
+        while len(self.waiting) > most:
+            self._one()
+
+    def _one(self) -> None:
+        """One that waits is lost, or comes back."""
+        chosen = self.next()
+        if self.feedback.which == "random":
+            lost = self._chance(self.feedback.lose)
+        elif lost := self._quota(1) > 0:
+            chosen = min(self.waiting, key=self.rank)
+        self.waiting.remove(chosen)
+        self._abandon(chosen) if lost else self._tell(chosen)
+
+    def next(self) -> Letter:
+        """Who comes back next."""
+        back = self.feedback.back
+        if back == "best":
+            return max(self.waiting, key=lambda letter: letter.gained)
+        if back == "random":
+            return self.waiting[int(self.rng.integers(len(self.waiting)))]
+        return self.waiting[-1 if back == "newest" else 0]
+
+    def rank(self, letter: Letter) -> float:
+        """Lowest is whom one would hide."""
+        which = self.feedback.which
+        return letter.promises if which == "start" else letter.gained if which == "outcome" else letter.noise
+
+    def _choose(self) -> None:
+        """Of all that wait some are lost, and then all others told."""
+        if self.feedback.which == "random":
+            lost = [letter for letter in self.waiting if self._chance(self.feedback.lose)]
+        else:
+            lost = sorted(self.waiting, key=self.rank)[: self._quota(len(self.waiting))]
+        told = [letter for letter in self.waiting if letter not in lost]
+        if not self.feedback.cancel:
+            told.sort(key=lambda letter: letter.gained, reverse=True)
+        self.waiting = []
+        for letter in lost:
+            self._abandon(letter)
+        for letter in told:
+            self._tell(letter)
+
+    def _start_or_cancel(self) -> None:
+        """Start those that have not, the newest first, until without the rest the sum looks high.
+
+        Where some are vetoed, by where they start, all others start.
+        """
+        for letter in [letter for letter in self.waiting if self._is_vetoed(letter)]:
+            self.waiting.remove(letter)
+            self._cancel(letter, unseen=False)
+        seen = [letter for letter in self.waiting if letter.episode is not None]
+        for letter in reversed([letter for letter in self.waiting if letter.episode is None]):
+            if self.feedback.cancel > 0.0 and self.peak(seen) > HIGH:
+                self.waiting.remove(letter)
+                self._cancel(letter, unseen=True)
+            else:
+                self._start(letter)
+                seen.insert(0, letter)
+
+    def _look(self, letter: Letter) -> None:
+        """Where it will start, what it will do there, and what that promises."""
+        truth, trial = self.account.truth, letter.trial
+        letter.start = start = self.player.begin()
+        action = trial.act(0, start)
+        safe = trial.kind == "baseline"
+        if safe and not letter.learned:
+            return
+        key, mdp = trial.follows.key, truth.scenario.world.mdp
+        if key not in self._ahead:
+            table = truth.stage.grid.adopted(trial.follows).table()
+            self._ahead[key] = values(mdp, table, truth.means[0])[1]
+        mean = truth.means[0][start, action]
+        promised = mean + mdp.discount * float(onward(mdp, self._ahead[key])[start, action]) - letter.worth
+        letter.promises = -promised if safe else promised
+
+    def _is_vetoed(self, letter: Letter) -> bool:
+        rules, asked = self.feedback, letter.trial.number
+        over = rules.vetoes and asked > rules.vetoes
+        return not over and letter.promises < 0.0 and self.vetoed < int(rules.veto * asked)
+
+    def _cancel(self, letter: Letter, unseen: bool) -> None:
+        with self._choosing():
+            self.campaign.cancel(letter.trial, unseen=unseen)
+        self.account.cancel(letter.trial.number)
+        self.vetoed += not unseen
+
+    @staticmethod
+    def peak(letters: Sequence[Letter]) -> float:
+        """The most by which the told sum will have grown when these are told one after the other."""
+        noise = np.array([letter.noise for letter in letters if letter.noise])
+        return float(np.max(np.cumsum(noise) / np.sqrt(np.cumsum(noise**2)), initial=-math.inf))
+
+    def _start(self, letter: Letter) -> None:
+        episode = self.player.run(letter.trial, letter.start)
+        weights = self.campaign.problem.mdp.discount ** np.arange(len(episode))
+        letter.episode, letter.gained = episode, float(weights @ self._guarded(episode))
+        if len(episode) > 1 and self._chance(self.feedback.cut):
+            letter.steps = self._steps(episode)
+
+    def _steps(self, episode: Episode) -> int:
+        """After how many steps an episode is cut off: anywhere, or where it has looked best."""
+        if self.feedback.which == "random":
+            return int(self.rng.integers(1, len(episode)))
+        ahead = self._guarded(episode)
+        if self.feedback.which == "sum":
+            ahead = ahead - self.account.truth.means[0][episode.states, episode.actions]
+        return int(np.argmax(np.cumsum(ahead)[:-1])) + 1
+
+    def _guarded(self, episode: Episode) -> Any:
+        """What somebody who hides looks at: the first guardrail's observations, more is better."""
+        seen = self.campaign.problem.rails[0].of(episode)
+        assert seen is not None
+        return seen.constraints
+
+    def _tell(self, letter: Letter) -> None:
+        episode, steps = letter.episode, letter.steps
+        assert episode is not None
+        if steps is not None:
+            episode = episode.until(steps)
+        self.campaign.tell(letter.trial, episode, complete=steps is None)
+        self.account.tell(letter.trial.number)
+        self.settled += 1
+
+    def _abandon(self, letter: Letter) -> None:
+        with self._choosing():
+            self.campaign.abandon(letter.trial, ran=self.feedback.ran)
+        self.account.abandon(letter.trial.number, ran=self.feedback.ran is True)
+        self.settled += 1
+        self.lost += 1
+
+    @staticmethod
+    @contextmanager
+    def _choosing() -> Iterator[None]:
+        """It is known here who has chosen: by the rules."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AssumptionWarning)
+            yield
+
+    def _quota(self, more: int) -> int:
+        """How many may be lost now if so many more are settled."""
+        return max(0, int(self.feedback.lose * (self.settled + more) + ROUND) - self.lost)
+
+    def _chance(self, share: float) -> bool:
+        return share > 0.0 and bool(self.rng.random() < share)
+
+
+# -- the loop ------------------------------------------------------------------------------------------------
 
 
 class Round(NamedTuple):

@@ -12,8 +12,7 @@ from saver._types import Floats, Ints
 from saver.collect import Collector, Knowledge, Trial
 from saver.play import Stage
 from saver.play.policy import Policy
-from saver.problem.bellman import value as bellman_value
-from saver.problem.question import question
+from saver.problem.bellman import question, value as bellman_value
 from saver.problem.world import Scenario
 
 

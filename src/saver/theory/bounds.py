@@ -1,4 +1,4 @@
-"""Theorem 1, Theorem 2 and the oracle's Proposition 2, term by term.
+"""Theorem 1, Theorem 2 and the oracle's Proposition 2, term by term; how fast regret falls, measured.
 
 Constants are those of the formal statements. Where a bound is of the form O(.) or Omega(.), its constant is
 hidden: the number shown is for a constant of 1 and says how a term scales, not how large it is. n = K L
@@ -11,16 +11,26 @@ Theorem 2 and Proposition 2 are for trees; on graphs M is Algorithm 2's B, and t
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import reduce
+from operator import add
 
 import numpy as np
 
-from saver.problem.statement import Problem
-from saver.theory.hardness import Hardness
-from saver.theory.nodewise import Nodewise, Number, Undefined, label
+from saver._types import Floats, Ints
+from saver.collect import Collector
+from saver.design import exact
+from saver.engine import simulate
+from saver.errors import InvalidProblem
+from saver.problem import checks
+from saver.problem.world import Scenario
+from saver.theory.hardness import Hardness, Nodewise, Number, Undefined
 
 SMALLEST_DEVIATION = 1.0 / 16.0  # that Theorem 1 presumes
+BUDGETS = (4000, 8000, 16000, 32000, 64000, 128000)
+ROUNDING = 1e-12  # relative
+AGAINST = ("safe", "unconstrained")
 
 
 @dataclass(frozen=True)
@@ -38,6 +48,10 @@ class Bound:
 
     terms: tuple[Term, ...]
     total: Number
+
+    @classmethod
+    def of(cls, *terms: Term) -> Bound:
+        return cls(terms, reduce(add, (term.value for term in terms)))
 
 
 @dataclass(frozen=True)
@@ -64,7 +78,8 @@ class Bounds:
         lower: Theorem 1.
         saver_mse, saver_violations: Theorem 2; violations are episodes whose believed budget is below 0.
         oracle_mse, oracle_violations: Proposition 2.
-        applies_from: the number of samples above which Theorem 2 and Proposition 2 are stated.
+        applies_from: the number of samples above which Theorem 2 and Proposition 2 are stated: the smallest n
+            with n / log(S A n (n + 1) / delta) >= 32 (L S A^2)^2 + S A / gap^2 + 1 / (4 H2^2).
         exploration: n_x of Corollary 4, in samples.
     """
 
@@ -77,132 +92,177 @@ class Bounds:
     exploration: Number
 
 
-class Sizes(NamedTuple):
-    """The numbers that all bounds share."""
+def bounds(
+    at: Nodewise, hard: Hardness, delta: float, samples: int, variance: Floats, eta: float, tractable: bool
+) -> Bounds:
+    """Every bound with a budget of `samples`, from what the nodes and the hardness parameters say."""
+    n, S, A, L = float(samples), len(np.unique(at.state)), at.mdp.actions, at.mdp.horizon
+    two, gap, root, M = hard.two, hard.gap, at.root, float(at.spread.sum())
+    size, means = L * S * A**2, 2.0 * eta + 4.0 * eta**2
+    M_min = _least(at, at.spread, "M(s) is 0 in {}, from where on no reward varies")
+    shares = np.where(at.target > 0, at.policy, np.inf).min(axis=1)
+    b_min = _least(at, shares, "b_* never takes some action of the target in {}")
 
-    n: float
-    S: int
-    A: int
-    L: int
-    root: float  # M(s_1)^2
-    M: float
-    M_min: Number
-    b_min: Number  # the smallest share of b_* for an action of the target
-    eta: float
-    log: float  # log(S A n (n + 1) / delta)
+    def log(m: float) -> float:
+        return math.log(S * A * m * (m + 1.0) / delta)
 
-
-def bounds(problem: Problem, at: Nodewise, hard: Hardness, sizes: Sizes, presumes: dict[str, bool]) -> Bounds:
-    """Every bound for this problem."""
-    terms, unknown = _mse_terms(sizes, hard.two), _unknown(sizes, hard.two, 1.5)
-    violations = _violation_terms(sizes, hard.two)
-    rest = Term("2 / n", 2.0 / sizes.n)
-    return Bounds(
-        lower=_lower(problem, sizes, hard.one, presumes),
-        saver_mse=_sum(*terms, unknown),
-        saver_violations=_sum(*violations, _unknown(sizes, hard.two, 0.5)),
-        oracle_mse=_sum(*terms, rest),
-        oracle_violations=_sum(*violations),
-        applies_from=_applies_from(problem, sizes, hard),
-        exploration=_over_gap(sizes.S * sizes.A * sizes.log, hard.gap),
+    mse = (
+        Term("M(s1)^2 / n", root / n),
+        Term("8 A M(s1)^2 / n^2", 8.0 * A * root / n**2),
+        Term("16 A^2 M(s1)^2 / n^3", 16.0 * A**2 * root / n**3),
+        Term("M(s1)^2 / n (32 M L S A^2 + H2)^2", root / n * (32.0 * M * L * S * A**2 + two) ** 2),
+        Term("2 sum_t (2 eta + 4 eta^2) / n^2", 2.0 * means / n),
     )
-
-
-def sizes_of(problem: Problem, at: Nodewise, samples: int, root: float, eta: float) -> Sizes:
-    """The shared numbers."""
-    S, A = len(np.unique(at.state)), problem.mdp.actions
-    n = float(samples)
-    lowest = int(np.argmin(at.spread))
-    played = np.where(at.target > 0, at.policy, np.inf).min(axis=1)
-    rarest = int(np.argmin(played))
-    M_min: Number = float(at.spread[lowest])
-    b_min: Number = float(played[rarest])
-    if at.spread[lowest] <= 0.0:
-        M_min = Undefined(f"M(s) is 0 in {label(problem, at, lowest)}, from where on no reward varies")
-    if played[rarest] <= 0.0:
-        b_min = Undefined(f"b_* never takes some action of the target in {label(problem, at, rarest)}")
-    log = math.log(S * A * n * (n + 1.0) / problem.delta)
-    return Sizes(n, S, A, problem.mdp.horizon, root, float(at.spread.sum()), M_min, b_min, eta, log)
-
-
-def _lower(problem: Problem, at: Sizes, one: float, presumes: dict[str, bool]) -> LowerBound:
+    violations = (
+        Term("H2 n / (2 M_min)", M_min if isinstance(M_min, Undefined) else two / 2.0 * n / M_min),
+        Term("16 L S A^2", 16.0 * L * S * A**2),
+    )
+    form = "O((2 eta + 4 eta^2) (L S A^2)^2 H2^2 M^2 sqrt(log(S A n (n+1) / delta)) / (b_min^(3/2) n^({})))"
+    unknown = means * size**2 * two**2 * M**2 * math.sqrt(log(n))  # the term of the unknown variances
+    varies = Term(form.format("3/2"), unknown / (b_min**1.5 * n**1.5), hidden=True)
+    varies_too = Term(form.format("1/2"), unknown / (b_min**1.5 * n**0.5), hidden=True)
     bandit: Number = Undefined("the model has more than one decision")
-    if len(problem.mdp.layers) == 1 and at.S == 1:
-        bandit = max(at.A ** (1 / 3), one**2 * at.A ** (2 / 3)) / at.n**1.5
-    size = at.S * at.A * at.L**2
-    return LowerBound(bandit, max(math.sqrt(size), one**2 * size) / at.n**1.5, presumes)
-
-
-def _mse_terms(at: Sizes, two: Number) -> list[Term]:
-    unsafe: Number = two
-    if not isinstance(two, Undefined):
-        unsafe = at.root / at.n * (32.0 * at.M * at.L * at.S * at.A**2 + two) ** 2
-    return [
-        Term("M(s1)^2 / n", at.root / at.n),
-        Term("8 A M(s1)^2 / n^2", 8.0 * at.A * at.root / at.n**2),
-        Term("16 A^2 M(s1)^2 / n^3", 16.0 * at.A**2 * at.root / at.n**3),
-        Term("M(s1)^2 / n (32 M L S A^2 + H2)^2", unsafe),
-        Term("2 sum_t (2 eta + 4 eta^2) / n^2", 2.0 * (2.0 * at.eta + 4.0 * at.eta**2) / at.n),
-    ]
-
-
-def _violation_terms(at: Sizes, two: Number) -> list[Term]:
-    share: Number = two
-    if isinstance(at.M_min, Undefined):
-        share = at.M_min
-    elif not isinstance(two, Undefined):
-        share = two / 2.0 * at.n / at.M_min
-    return [Term("H2 n / (2 M_min)", share), Term("16 L S A^2", 16.0 * at.L * at.S * at.A**2)]
-
-
-def _unknown(at: Sizes, two: Number, power: float) -> Term:
-    """The term in which the unknown variances enter."""
-    formula = (
-        "O((2 eta + 4 eta^2) (L S A^2)^2 H2^2 M^2 sqrt(log(S A n (n+1) / delta)) / "
-        f"(b_min^(3/2) n^({'3/2' if power == 1.5 else '1/2'})))"
+    if len(at.mdp.layers) == 1 and S == 1:
+        bandit = max(A ** (1 / 3), hard.one**2 * A ** (2 / 3)) / n**1.5
+    mdp = max(math.sqrt(S * A * L**2), hard.one**2 * (S * A * L**2)) / n**1.5
+    if two == 0.0:
+        two = Undefined("H*(2) is 0: no action of the target differs from the baseline's in safety")
+    even = at.allowed / at.allowed.sum(axis=1, keepdims=True)
+    loud = np.sqrt(variance[at.state][at.allowed]) >= SMALLEST_DEVIATION
+    presumes = {
+        "the target takes every action alike": bool(np.allclose(at.target, even, atol=1e-9)),
+        "every deviation is at least 1/16": bool(loud.all()),
+        "the problem is tractable, as printed": tractable,
+    }
+    return Bounds(
+        lower=LowerBound(bandit, mdp, presumes),
+        saver_mse=Bound.of(*mse, varies),
+        saver_violations=Bound.of(*violations, varies_too),
+        oracle_mse=Bound.of(*mse, Term("2 / n", 2.0 / n)),
+        oracle_violations=Bound.of(*violations),
+        applies_from=_first(32.0 * size**2 + S * A / gap**2 + 1.0 / (4.0 * two**2), log),
+        exploration=S * A * log(n) / gap**2,
     )
-    for cause in (two, at.b_min):
-        if isinstance(cause, Undefined):
-            return Term(formula, cause, hidden=True)
-    assert not isinstance(two, Undefined)
-    assert not isinstance(at.b_min, Undefined)
-    top = (2.0 * at.eta + 4.0 * at.eta**2) * (at.L * at.S * at.A**2) ** 2 * two**2 * at.M**2
-    return Term(formula, top * math.sqrt(at.log) / (at.b_min**1.5 * at.n**power), hidden=True)
 
 
-def _sum(*terms: Term) -> Bound:
-    total: Number = 0.0
-    for term in terms:
-        if isinstance(term.value, Undefined):
-            return Bound(terms, term.value)
-        assert not isinstance(total, Undefined)
-        total += term.value
-    return Bound(terms, total)
+def _least(at: Nodewise, values: Floats, because: str) -> Number:
+    """The smallest of some node values, if it is positive."""
+    node = int(np.argmin(values))
+    return float(values[node]) if values[node] > 0.0 else Undefined(because.format(at.label(node)))
 
 
-def _over_gap(top: float, gap: Number) -> Number:
-    return gap if isinstance(gap, Undefined) else top / gap**2
-
-
-def _applies_from(problem: Problem, at: Sizes, hard: Hardness) -> Number:
-    """The smallest n with n / log(S A n (n+1) / delta) >= 32 (L S A^2)^2 + S A / gap^2 + 1 / (4 H2^2)."""
-    spread = _over_gap(float(at.S * at.A), hard.gap)
-    if isinstance(spread, Undefined):
-        return spread
-    if isinstance(hard.two, Undefined):
-        return hard.two
-    if hard.two == 0.0:
-        return Undefined("H*(2) is 0: no action of the target differs from the baseline's in safety")
-    wanted = 32.0 * (at.L * at.S * at.A**2) ** 2 + spread + 1.0 / (4.0 * hard.two**2)
-
-    def reaches(n: float) -> bool:
-        return n >= wanted * math.log(at.S * at.A * n * (n + 1.0) / problem.delta)
-
+def _first(wanted: Number, log: Callable[[float], float]) -> Number:
+    """The smallest n with n / log(n) >= wanted."""
+    if isinstance(wanted, Undefined):
+        return wanted
     high = 1.0
-    while not reaches(high):
+    while high < wanted * log(high):
         high *= 2.0
     low = high / 2.0
     while high - low > max(0.5, 1e-12 * high):
         middle = (low + high) / 2.0
-        low, high = (low, middle) if reaches(middle) else (middle, high)
+        low, high = (low, middle) if middle >= wanted * log(middle) else (middle, high)
     return float(math.ceil(high))
+
+
+# -- how fast the regret of a collector falls, measured --
+
+
+@dataclass(frozen=True, eq=False)
+class RegretRate:
+    """regret ~ K^exponent.
+
+    Attributes:
+        exponent: of the fitted power law.
+        interval: its confidence interval at `level`.
+        level: of the interval.
+        budgets: the numbers of episodes, [B].
+        regret: mean conditional_mse - limit / K, [B].
+        stderr: of each regret, [B].
+        limit: of the optimum that the regret is against, and `gap`, how far it may be from optimal.
+        misfit: the mean squared residual in units of the standard errors; far above 1 the points do not lie
+            on one power law. Where it is above 1 it widens the interval.
+    """
+
+    exponent: float
+    interval: tuple[float, float]
+    level: float
+    budgets: Ints
+    regret: Floats
+    stderr: Floats
+    limit: float
+    gap: float
+    misfit: float
+
+
+def regret_rate(
+    scenario: Scenario,
+    collector: Collector | str = "saver-opt",
+    *,
+    budgets: Sequence[int] = BUDGETS,
+    runs: int = 400,
+    against: str = "safe",
+    level: float = 0.95,
+    seed: int | np.random.SeedSequence = 0,
+    threads: int | None = None,
+) -> RegretRate:
+    """Simulate campaigns of each budget, apart from each other, and fit a line to log regret over log K.
+
+    The regret is against the exact design, "safe" or "unconstrained". The fit weighs each budget by the
+    inverse variance of its log regret; the interval is Student's with two degrees of freedom fewer than
+    budgets. It is for the slope over these budgets: where terms of lower order still count, the slope there
+    is not yet the one in the limit. n = K L, so that the exponent in samples is the same.
+    """
+    checks.kind("scenario", scenario, Scenario)
+    checks.choice("against", against, AGAINST)
+    level = checks.between("level", level, 0.0, 1.0, closed=(False, False))
+    if not isinstance(budgets, Sequence | np.ndarray):
+        raise InvalidProblem(f"budgets is {budgets!r}; it must be a list of numbers of episodes")
+    sizes = np.unique([checks.whole("budgets", K, 1) for K in budgets]).astype(np.int64)
+    if len(sizes) < 3:
+        raise InvalidProblem(f"budgets holds {len(sizes)} different numbers; a fit needs at least 3")
+    checks.whole("runs", runs, 2)
+    mean = scenario.constraint_mean if against == "safe" else None
+    best = exact(scenario.problem, scenario.world.reward.variance, mean)
+    regret, stderr = np.zeros((2, len(sizes)))
+    for i, K in enumerate(sizes):
+        child = checks.child_seed(seed, i)
+        found = simulate(
+            scenario, collector, episodes=int(K), runs=runs, seed=child, checkpoints=[], threads=threads
+        )
+        errors = found.conditional_mse[:, -1]
+        if np.isnan(errors).any():
+            raise InvalidProblem(
+                f"collector {collector!r} has no conditional mean squared error; use one with "
+                "estimate='certainty'"
+            )
+        regret[i], stderr[i] = errors.mean() - best.limit / K, errors.std(ddof=1) / math.sqrt(runs)
+    return _fit(sizes, regret, stderr, best.limit, best.gap, level)
+
+
+def _fit(budgets: Ints, regret: Floats, stderr: Floats, limit: float, gap: float, level: float) -> RegretRate:
+    from scipy.special import stdtrit
+
+    noise = 2.0 * stderr + (gap + ROUNDING) * limit / budgets
+    if len(lost := np.flatnonzero(regret <= noise)):
+        i = int(lost[0])
+        remedy = "give more runs or smaller budgets, unless it has none"
+        if regret[i] < -noise[i]:
+            remedy = (
+                "the collector is not bound by safety (then use against='unconstrained') or has not seen "
+                "every pair (then use larger budgets)"
+            )
+        raise InvalidProblem(
+            f"the regret at {budgets[i]} episodes is {regret[i]:.3g} +- {stderr[i]:.1g}, not above 0 beyond "
+            f"chance and rounding: {remedy}"
+        )
+    x, y, w = np.log(budgets), np.log(regret), (regret / np.maximum(stderr, 1e-300 + 1e-6 * regret)) ** 2
+    centre, middle = np.average(x, weights=w), np.average(y, weights=w)
+    spread = np.sum(w * (x - centre) ** 2)
+    slope = float(np.sum(w * (x - centre) * y) / spread)
+    left = y - middle - slope * (x - centre)
+    free = len(x) - 2
+    misfit = float(np.sum(w * left**2) / free)
+    half = float(stdtrit(free, 0.5 + level / 2)) * math.sqrt(max(1.0, misfit) / spread)
+    interval = (slope - half, slope + half)
+    return RegretRate(slope, interval, level, budgets, regret, stderr, limit, gap, misfit)

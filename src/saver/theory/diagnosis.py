@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import math
-from dataclasses import dataclass, fields, is_dataclass, replace
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from saver._types import Floats
-from saver.collect.stopping import Precise
+from saver.collect.setup import Precise
+from saver.design.closed import check_variance
 from saver.design.exact import ExactDesign, exact_pair
-from saver.design.limits import check_variance
 from saver.errors import Infeasible
 from saver.problem import checks, weights
-from saver.problem.small import light
-from saver.problem.statement import Problem
+from saver.problem.statement import Problem, light
 from saver.problem.world import Scenario
-from saver.theory.believed import believed_scenario, known_twin
-from saver.theory.bounds import SMALLEST_DEVIATION, Bounds, bounds, sizes_of
-from saver.theory.delivery import AT_ONCE, Delivery
-from saver.theory.hardness import Hardness, hardness
-from saver.theory.nodewise import Nodewise, Number, Undefined, closed_design, nodewise, per_state
+from saver.theory import hardness as paper
+from saver.theory.believed import AT_ONCE, Delivery, believed_scenario, known_twin, remarks
+from saver.theory.bounds import Bound, Bounds, bounds
+from saver.theory.hardness import Condition, Number, Undefined
 from saver.theory.prediction import Forecast, Way
-from saver.theory.tractability import Tractability, tractability
-from saver.theory.verdict import Verdict, costs_of, judge, remarks, reported, stops, toll, unattainable
+from saver.theory.verdict import Verdict, costs_of, judge
+
+STATES = 20  # shown one by one up to this number
+WAYS = ("K * MSE", "at budget", "interval", "anytime", "baseline", "certificate", "episodes", "safe")
+SIZES = (10, 11, 10, 9, 10, 13, 12)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +60,8 @@ class Diagnosis:
     spread: Floats
     spread_total: float
     spread_root: float
-    tractability: Tractability
-    hardness: Hardness
+    tractability: paper.Tractability
+    hardness: paper.Hardness
     bounds: Bounds
     unconstrained: float
     unconstrained_gap: float
@@ -72,13 +76,13 @@ class Diagnosis:
 
     def report(self, width: int = 110) -> str:
         """Everything, in words and numbers, in lines of at most `width` characters where words allow it."""
-        from saver.theory.prose import report
-
-        return report(self, min(width, 110))
+        width = min(width, 110)
+        return "\n".join(_wrapped(line, width) for line in _lines(self, width)) + "\n"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, fit for JSON: None for what is not finite, {"not defined, because": ...} for others."""
-        plain: dict[str, Any] = _plain(self)
+        text = json.dumps(self, default=_plain)
+        plain: dict[str, Any] = json.loads(text, parse_constant=lambda _: None)
         return plain
 
 
@@ -110,74 +114,56 @@ def diagnose(
 
     `until` is what the campaign will stop by; the verdict says when, and warns of what is out of reach.
     """
-    assumed: tuple[str, ...] = ()
-    stated = scenario if isinstance(scenario, Problem) else _problem(scenario)
-    promised = stated.reward is not None
-    known = promised, 0 if stated.history is None else stated.history.episodes
     if isinstance(scenario, Problem):
-        scenario, assumed = believed_scenario(scenario)
-    if not scenario.problem.mdp.known:
-        scenario, assumed = known_twin(scenario)
-    K = checks.whole("episodes", scenario.episodes if episodes is None else episodes, 1)
+        stated, (made, notes) = scenario, believed_scenario(scenario)
+    else:
+        checks.kind("scenario", scenario, Scenario)
+        stated, (made, notes) = scenario.problem, known_twin(scenario)
+    known = stated.reward is not None, 0 if stated.history is None else stated.history.episodes
+    K = checks.whole("episodes", made.episodes if episodes is None else episodes, 1)
     if stderr is not None:
         stderr = checks.between("stderr", stderr, 0.0, math.inf, closed=(False, False))
     seconds = checks.between("seconds", seconds, 0.0, math.inf, closed=(True, False))
     if until is not None:
         checks.kind("until", until, Precise)
-    feedback = Delivery.checked(losses, out, declared, order, ran)
-    problem, world = scenario.problem, scenario.world
-    n = K * problem.mdp.horizon
-    variance = np.array(check_variance(problem.mdp, world.reward.variance))
-    mean, rail = scenario.means[0], scenario.rails[0]
-    closed = closed_design(problem, variance)
-    at, design = nodewise(problem, closed), closed.policy
-    root = float(np.sum(problem.mdp.start[at.state] * at.spread**2 * (at.step == 0)))
-    forecast = Forecast(scenario, K, feedback, *known)
-    free, safe = _exact(scenario, variance, seconds)
-    ways, wanted = _ways(forecast, problem, design, free, safe, stderr)
+    feedback = Delivery(losses, out, declared, order, ran)
+    problem, mean, n = made.problem, made.means[0], K * made.problem.mdp.horizon
+    variance = np.array(check_variance(problem.mdp, made.world.reward.variance))
+    closed = paper.closed_design(problem, variance)
+    at = paper.nodewise(problem, closed)
+    forecast = Forecast(made, K, feedback, *known)
+    free, safe = _exact(made, variance, seconds)
+    ways, wanted = forecast.ways(closed.policy, free, safe, stderr)
     at_once = ways
     if not feedback.complete:
         goal = None if isinstance(wanted, Undefined) else wanted
-        at_once, _ = _ways(Forecast(scenario, K, AT_ONCE, *known), problem, design, free, safe, goal)
-    earned = float(np.sum(weights(problem.mdp, design) * mean))
-    hard = hardness(problem, rail, variance, mean, at, earned)
-    eta = max(float(np.abs(table[at.state][at.allowed]).max()) for table in (world.reward.mean, mean))
-    terms = tractability(problem, rail, mean, at, n)
-    found = bounds(problem, at, hard, sizes_of(problem, at, n, root, eta), _presumed(at, variance, terms))
-    if isinstance(safe, Undefined):
-        verdict = unattainable(safe)
-    else:
-        verdict = judge(scenario, K, stderr, ways, (free, safe), forecast.cost, feedback)
-        verdict = replace(verdict, feedback=toll(ways, at_once, feedback), interval=reported(ways))
-        if until is not None:
-            verdict = replace(verdict, until=stops(ways, K, until, promised))
+        at_once, _ = Forecast(made, K, AT_ONCE, *known).ways(closed.policy, free, safe, goal)
+    terms = paper.tractability(made.rails[0], mean, at, n)
+    earned = float(np.sum(weights(problem.mdp, closed.policy) * mean))
+    hard = paper.hardness(made.rails[0], variance, mean, at, earned)
+    eta = max(float(np.abs(table[at.state][at.allowed]).max()) for table in (made.world.reward.mean, mean))
     return Diagnosis(
-        scenario=scenario.name,
+        scenario=made.name,
         episodes=K,
         samples=n,
         stderr=wanted,
-        spread=per_state(problem, at, at.spread),
+        spread=at.table(at.spread),
         spread_total=float(at.spread.sum()),
-        spread_root=root,
+        spread_root=at.root,
         tractability=terms,
         hardness=hard,
-        bounds=found,
+        bounds=bounds(at, hard, problem.delta, n, variance, eta, terms.printed.holds is True),
         unconstrained=free.limit,
         unconstrained_gap=free.gap,
         price=safe if isinstance(safe, Undefined) else safe.price,
         gap=safe if isinstance(safe, Undefined) else safe.gap,
-        costs={} if isinstance(safe, Undefined) else costs_of(scenario, safe),
+        costs={} if isinstance(safe, Undefined) else costs_of(made.rails, safe),
         feedback=feedback,
         ways=ways,
         at_once=at_once,
-        verdict=verdict,
-        notes=assumed or remarks(scenario),
+        verdict=judge(forecast, ways, at_once, free, safe, stderr, until),
+        notes=notes or remarks(made),
     )
-
-
-def _problem(scenario: Scenario) -> Problem:
-    checks.kind("scenario", scenario, Scenario)
-    return scenario.problem
 
 
 def _exact(
@@ -191,52 +177,130 @@ def _exact(
         return exact_pair(problem, variance, seconds=seconds)[0], Undefined(str(cause))
 
 
-def _ways(
-    forecast: Forecast,
-    problem: Problem,
-    design: Floats,
-    free: ExactDesign,
-    safe: ExactDesign | Undefined,
-    stderr: float | None,
-) -> tuple[dict[str, Way], Number]:
-    """The ways, and the standard error that their episodes are for."""
-    wanted: Number = stderr if stderr is not None else Undefined("there is no safe design to take it from")
-    if stderr is None and not isinstance(safe, Undefined):
-        error = forecast.way(safe.policy, None, safe=True, earns=True).at_budget
-        wanted = error if isinstance(error, Undefined) else math.sqrt(error / forecast.episodes)
-    goal = None if isinstance(wanted, Undefined) or wanted == 0.0 else wanted
-    ways = {
-        "on-policy": forecast.way(problem.question.reference, goal, safe=False, drawn=True),
-        "unconstrained": forecast.way(free.policy, goal, safe=False),
-    }
-    if not isinstance(safe, Undefined):
-        ways["safe-on-policy"] = forecast.way(problem.question.reference, goal, safe=True, drawn=True)
-        ways["paper"] = forecast.way(design, goal, safe=True, explores=True)
-        ways["exact"] = forecast.way(safe.policy, goal, safe=True, earns=True)
-    return ways, wanted
-
-
-def _presumed(at: Nodewise, variance: Floats, terms: Tractability) -> dict[str, bool]:
-    """What Theorem 1 presumes."""
-    even = at.allowed / at.allowed.sum(axis=1, keepdims=True)
-    deviations = np.sqrt(variance[at.state][at.allowed])
-    return {
-        "the target takes every action alike": bool(np.allclose(at.target, even, atol=1e-9)),
-        "every deviation is at least 1/16": bool(deviations.min() >= SMALLEST_DEVIATION),
-        "the problem is tractable, as printed": terms.printed.holds is True,
-    }
-
-
 def _plain(value: Any) -> Any:
-    """Plain data, by what it is."""
+    """What JSON has no word for."""
     if isinstance(value, Undefined):
         return {"not defined, because": value.because}
-    if is_dataclass(value) and not isinstance(value, type):
-        value = {field.name: getattr(value, field.name) for field in fields(value)}
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return value.tolist() if isinstance(value, np.ndarray) else vars(value)
+
+
+# -- in words --
+
+
+def _wrapped(line: str, width: int) -> str:
+    indent = "    " + " " * (len(line) - len(line.lstrip()))
+    return textwrap.fill(
+        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _lines(d: Diagnosis, width: int) -> Iterator[str]:
+    """The whole report."""
+    yield f"{d.scenario}: {d.episodes} episodes, n = {d.samples} samples"
+    yield ""
+    yield f"{d.verdict.word.upper()}: {d.verdict.because}."
+    yield from (f"  {text}" for text in (d.verdict.feedback, d.verdict.interval, d.verdict.until) if text)
+    yield from (f"  change {remedy}" for remedy in d.verdict.remedies)
+    yield from (f"  note: {note}" for note in d.notes)
+    yield ""
+    goal = "" if isinstance(d.stderr, Undefined) else f"; episodes for a standard error of {d.stderr:.4g}"
+    yield f"Predicted in the long run and at this budget{goal}:"
+    yield from _ways(d, width)
+    yield f"price of safety: {d.price:.4g}"
+    if len(d.costs) > 1:
+        by = sorted(d.costs.items(), key=lambda item: -item[1])
+        said = ", ".join(f"{name} {cost:.2g} %" if cost > 0.0 else f"{name} nothing" for name, cost in by)
+        yield f"  one per cent more of what may be given up lowers the safe limit by: {said}"
+    yield f"relative gap of the safe limit: {d.gap:.4g}, of the other {d.unconstrained_gap:.2g}"
+    yield "(paper: b_* and baseline episodes in turn; exact: the optimal safe design; interval, anytime:"
+    yield " half the length at level .95 at this budget, at one time and at all times; baseline: the share of"
+    yield " baseline episodes in the long run; certificate: how many more the certified ledger needs here)"
+    if not d.feedback.complete:
+        yield f"At this budget if everything came back at once, and with {d.feedback}:"
+        for name, way in d.ways.items():
+            errors = f"{_cell(d.at_once[name].at_budget)} and {_cell(way.at_budget)}"
+            spent = f"{d.at_once[name].certificate:,} and {way.certificate:,}"
+            yield f"  {name}: K * MSE {errors}, certificate {spent}"
+    yield ""
+    yield from _theory(d)
+
+
+def _ways(d: Diagnosis, width: int) -> Iterator[str]:
+    """A table, or where that is too wide a line for each way; and what is missing in it."""
+    table = {"way": WAYS}
+    for name, way in d.ways.items():
+        table[name] = (
+            _cell(way.limit), _cell(way.at_budget), f"{way.half_width:.3g}", f"{way.anytime_half_width:.3g}",
+            f"{way.baseline_share:.1%}", f"{way.certificate:,}", _cell(way.episodes, ",.0f"),
+            "yes" if way.safe else "no",
+        )  # fmt: skip
+    rows = [
+        name.ljust(16) + "".join(map(str.rjust, cells[:-1], SIZES)) + f"  {cells[-1]}"
+        for name, cells in table.items()
+    ]
+    if max(map(len, rows)) > width:
+        rows = [f"{name}: {', '.join(map(' '.join, zip(WAYS, table[name], strict=True)))}" for name in d.ways]
+    yield from rows
+    numbers = ((name, x) for name, way in d.ways.items() for x in (way.limit, way.at_budget, way.episodes))
+    yield from sorted({f"  {name}: {x}" for name, x in numbers if isinstance(x, Undefined)})
+    for name, way in d.ways.items():
+        if way.bounded < 1.0:
+            yield f"  {name}: in {1.0 - way.bounded:.0%} of campaigns there is no bounded interval"
+
+
+def _theory(d: Diagnosis) -> Iterator[str]:
+    t, h, b = d.tractability, d.hardness, d.bounds
+    yield "The paper's theory (constants of O and Omega are hidden: such terms are shown with 1):"
+    yield f"  M(s1)^2 = {d.spread_root:.4g}, M = {d.spread_total:.4g}{_states(d.spread, ', M(s) = ')}"
+    yield f"  worst behaviour V_c(b-) = {t.worst_value:.4g}, r = {t.room:.4g}"
+    yield f"  C_sigma: {t.c_sigma:.4g}"
+    yield f"  x = C_sigma r / alpha: {t.x:.4g}"
+    yield f"  tractable as printed, {_condition(t.printed)}"
+    yield f"  tractable as derived, {_condition(t.derived)}"
+    yield "  (both are about the worst behaviour; what safety costs is the price above)"
+    yield f"  H*(1) = {h.one:.4g} with |D_0| (used in the bound), {h.one_signed:.4g} with its sign"
+    yield f"  H*(2) as in Theorem 2 (used in the bounds): {h.two:.4g}"
+    yield f"  H*(2) as in its proof: {h.two_proof:.4g}{_states(h.two_proof_per_state, '; by state ')}"
+    yield "  Theorem 1, Omega of the regret (it does not scale with the rewards; only how it falls counts):"
+    yield f"    as a bandit: {b.lower.bandit:.4g}"
+    yield f"    as an MDP: {b.lower.mdp:.4g}"
+    for what, so in b.lower.presumes.items():
+        yield f"    presumes that {what}: {'yes' if so else 'no'}"
+    yield from _bound("Theorem 2, MSE of SaVeR", b.saver_mse)
+    bound, exact = b.saver_mse.total, d.ways["exact"].at_budget if "exact" in d.ways else 0.0
+    if isinstance(bound, float) and isinstance(exact, float) and exact > 0.0:
+        yield f"    that is {bound * d.episodes / exact:.2g} times the error predicted for the exact design"
+    yield from _bound("Theorem 2, predicted violations of SaVeR", b.saver_violations)
+    yield from _bound("Proposition 2, MSE of the oracle", b.oracle_mse)
+    yield from _bound("Proposition 2, predicted violations of the oracle", b.oracle_violations)
+    proves = "yes" if d.spread.ndim == 1 else "no, they prove nothing here"
+    yield f"    Theorem 2 and Proposition 2 are for trees: {proves}"
+    early = isinstance(b.applies_from, float) and d.samples < b.applies_from
+    note = f": not for this budget, n = {d.samples}" if early else ""
+    yield f"    they are stated for n from: {b.applies_from:.4g}{note}"
+    yield f"  exploration n_x (Corollary 4), samples: {b.exploration:.4g}"
+
+
+def _bound(name: str, bound: Bound) -> Iterator[str]:
+    yield f"  {name}: {bound.total:.4g}"
+    if not isinstance(bound.total, Undefined):
+        yield from (f"    {_cell(term.value)}  {term.formula}" for term in bound.terms)
+
+
+def _condition(condition: Condition) -> str:
+    holds, samples = condition.holds, condition.samples
+    if isinstance(holds, Undefined):
+        return f"{condition.formula}: {holds}"
+    must = f"n must be {condition.sense} {samples:.4g}"
+    why = samples.because if isinstance(samples, Undefined) else must
+    return f"{condition.formula}: {'yes' if holds else 'no'}, {why}"
+
+
+def _states(values: np.ndarray, lead: str) -> str:
+    if values.size > STATES or values.size == 1:
+        return ""
+    return lead + " ".join("-" if np.isnan(value) else f"{value:.4g}" for value in values.ravel())
+
+
+def _cell(value: Number, form: str = ".4g") -> str:
+    return "-" if isinstance(value, Undefined) else f"{value:{form}}"

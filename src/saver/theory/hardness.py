@@ -1,4 +1,4 @@
-"""The paper's hardness parameters, from their definitions.
+"""The paper's hardness parameters and its tractability condition (eq. 7), from their definitions.
 
 H*(1) = (alpha V_c(pi_0) + D_0) / (alpha V_c(pi_0)) with D_0 = V_c(b_*) - V_c(pi_0) in the text of Theorem 1.
 The formal statement has the absolute value, and the safe oracle's value in the place of V_c(b_*), which makes
@@ -13,14 +13,92 @@ with D(s,a) = max_a' mu_c(s,a') - mu_c(s,a), min+{x, y} = |min{x, y}| and 0 the 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from saver._types import Floats
+from saver._types import Bools, Floats, Ints
+from saver.design import Design, dag, is_tree, tree
+from saver.play.nodes import Nodes
+from saver.problem import minimising
+from saver.problem.bellman import by_step
 from saver.problem.guardrail import Rail
+from saver.problem.mdp import Mdp
 from saver.problem.statement import Problem
-from saver.theory.nodewise import Nodewise, Number, Undefined, label, per_state
+
+NOTHING = 1e-12  # a share of the baseline's value that is rounding
+
+
+@dataclass(frozen=True)
+class Undefined:
+    """In the place of a number that has no meaning here, and of all that would be computed from it."""
+
+    because: str
+
+    def __str__(self) -> str:
+        return f"not defined, because {self.because}"
+
+    def __format__(self, spec: str) -> str:
+        return str(self)
+
+    def _still(self, other: object) -> Undefined:
+        """Of two numbers without a meaning the first says why."""
+        return self
+
+    __add__ = __radd__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = _still
+
+
+Number = float | Undefined
+
+
+class Nodewise(NamedTuple):
+    """The paper's s_j^l: a state on a tree, a (step, state) that some behaviour can be in on a graph."""
+
+    mdp: Mdp
+    step: Ints  # [nodes]
+    state: Ints  # [nodes]
+    spread: Floats  # M(s), B_t(s) of Algorithm 2 on a graph, [nodes]
+    policy: Floats  # b_*(a|s), normalised, [nodes, A]
+    target: Floats  # [nodes, A]
+    baseline: Floats  # [nodes, A]
+    allowed: Bools  # [nodes, A]
+    tree: bool  # whether the model is one
+
+    @property
+    def root(self) -> float:
+        """M(s_1)^2."""
+        return float(np.sum(self.mdp.start[self.state] * self.spread**2 * (self.step == 0)))
+
+    def table(self, values: Floats) -> Floats:
+        """Node values as [S] on a tree, [L, S] on a graph; NaN where no behaviour can be."""
+        table = np.full(self.mdp.states if self.tree else (self.mdp.horizon, self.mdp.states), np.nan)
+        table[self.state if self.tree else (self.step, self.state)] = values
+        return table
+
+    def label(self, node: int) -> str:
+        """How messages call a node."""
+        name = self.mdp.state_label(int(self.state[node]))
+        return name if self.tree else f"{name} at step {self.step[node]}"
+
+
+def closed_design(problem: Problem, variance: Floats) -> Design:
+    """b_* and M: those of a tree, or Algorithm 2's by step."""
+    mdp, asked = problem.mdp, problem.question
+    if is_tree(mdp):
+        return tree(mdp, asked.reference, asked.factor * variance)
+    return dag(mdp, asked.reference, asked.factor * variance, time_indexed=True)
+
+
+def nodewise(problem: Problem, design: Design) -> Nodewise:
+    """Everything at the nodes, from the design that the paper has for this kind of model."""
+    mdp, nodes = problem.mdp, Nodes.of(problem.mdp)
+    here = nodes.step, nodes.state
+    at = here[1:] if design.spread.ndim == 1 else here
+    target, baseline = (by_step(mdp, pi)[here] for pi in (problem.question.reference, problem.baseline))
+    spread, policy, allowed = design.spread[at], design.policy[at], mdp.available[nodes.state]
+    return Nodewise(mdp, *here, spread, policy, target, baseline, allowed, len(at) == 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,56 +123,107 @@ class Hardness:
     gap: Number
 
 
-def hardness(
-    problem: Problem, rail: Rail, variance: Floats, mean: Floats, at: Nodewise, earned: float
-) -> Hardness:
+def hardness(rail: Rail, variance: Floats, mean: Floats, at: Nodewise, earned: float) -> Hardness:
     """The parameters of one guardrail; `mean` are its constraint means, `earned` is V_c(b_*)."""
-    afford = rail.credit
-    difference = earned - rail.value
-    rows = np.arange(len(at.state))
-    safe = np.argmax(at.baseline, axis=1)
+    afford, difference = rail.credit, earned - rail.value
+    safe = np.arange(len(at.state)), np.argmax(at.baseline, axis=1)
     here = mean[at.state]
-    top = np.where(at.allowed, here, -np.inf).max(axis=1)
-    D = top[:, None] - here
-    D_safe = D[rows, safe][:, None]
-    least = np.where(at.allowed, np.abs(np.minimum(D, D_safe - D)), 0.0)
+    D = np.where(at.allowed, here, -np.inf).max(axis=1)[:, None] - here
+    least = np.where(at.allowed, np.abs(np.minimum(D, D[safe][:, None] - D)), 0.0)
     others = at.allowed.copy()
-    others[rows, safe] = False
+    others[safe] = False
     weighted = at.target * np.sqrt(variance[at.state]) * least * others
-    level = here[rows, safe]
-    drawn = at.baseline[rows, safe] < 1.0
+    level, drawn = here[safe], at.baseline[safe] < 1.0
     with np.errstate(divide="ignore", invalid="ignore"):
         two = np.where(drawn | (level <= 0), np.nan, weighted.sum(axis=1) / (rail.alpha * level))
     proof = np.where(drawn, np.nan, np.sum(at.policy * least, axis=1))
     gaps = np.abs((1.0 - rail.alpha) * level[:, None] - here)[others & (at.target > 0)]
+    gap: Number = float(gaps.min(initial=np.inf))
+    if drawn.any():
+        gap = Undefined("the baseline is random, and the paper's has one action in each state")
+    elif not len(gaps):
+        gap = Undefined("the target plays only what the baseline plays")
+    elif gap == 0.0:
+        same = "some action earns exactly (1 - alpha) of the baseline's"
+        gap = Undefined(f"{same}, so that the smallest gap is 0")
     return Hardness(
         one=(afford + abs(difference)) / afford,
         one_signed=(afford + difference) / afford,
-        two=_total(two, problem, at, drawn),
-        two_per_state=per_state(problem, at, two),
-        two_proof=_total(proof, problem, at, drawn),
-        two_proof_per_state=per_state(problem, at, proof),
-        gap=_smallest(gaps, bool(drawn.any())),
+        two=_total(two, at, drawn),
+        two_per_state=at.table(two),
+        two_proof=_total(proof, at, drawn),
+        two_proof_per_state=at.table(proof),
+        gap=gap,
     )
 
 
-def _total(values: Floats, problem: Problem, at: Nodewise, drawn: Floats) -> Number:
+def _total(values: Floats, at: Nodewise, drawn: Floats) -> Number:
     bad = np.flatnonzero(np.isnan(values))
     if not len(bad):
         return float(values.sum())
-    where = label(problem, at, int(bad[0]))
+    where = at.label(int(bad[0]))
     if drawn[bad[0]]:
         return Undefined(f"the baseline is random in {where}, and the paper's has one action in each state")
     return Undefined(f"the baseline's action has no positive constraint mean in {where}")
 
 
-def _smallest(gaps: Floats, drawn: bool) -> Number:
-    if drawn:
-        return Undefined("the baseline is random, and the paper's has one action in each state")
-    if not len(gaps):
-        return Undefined("the target plays only what the baseline plays")
-    if gaps.min() == 0.0:
-        return Undefined(
-            "some action earns exactly (1 - alpha) of the baseline's, so that the smallest gap is 0"
-        )
-    return float(gaps.min())
+@dataclass(frozen=True)
+class Condition:
+    """One form of the condition: n must be `sense` `samples`; `holds` at the budget asked about."""
+
+    formula: str
+    sense: str
+    samples: Number
+    holds: bool | Undefined
+
+
+@dataclass(frozen=True)
+class Tractability:
+    """The tractability condition, as printed and as derived.
+
+    With r = 1 - V_c(b-) / V_c(pi_0), C_sigma = max b_*(a|s) and x = C_sigma r / alpha, b- played for
+    C_sigma (n - sqrt(n)) samples is affordable iff sqrt(n) (1 - x) + x >= 0. So x <= 1 excludes no budget,
+    and x > 1 allows sqrt(n) <= x / (x - 1) only: an upper bound. The printed condition drops C_sigma from the
+    second term and divides by 1 - x, negative when x > 1, without turning the inequality:
+    sqrt(n) >= (r / alpha) / (x - 1). (The printed C_sigma divides b_* by M(s) once more, which is not
+    scale-free; here b_* is normalised.)
+
+    Attributes:
+        worst_value: V_c(b-), the smallest constraint value that any behaviour has.
+        room: r, the share of the baseline's value that the worst behaviour loses.
+        c_sigma: the largest b_*(a|s).
+        x: C_sigma r / alpha.
+    """
+
+    worst_value: float
+    room: float
+    c_sigma: Number
+    x: Number
+    printed: Condition
+    derived: Condition
+
+
+def tractability(rail: Rail, constraint_mean: Floats, at: Nodewise, samples: int) -> Tractability:
+    """The condition of one guardrail with a budget of `samples` = K L."""
+    worst = minimising(at.mdp, constraint_mean)[1]
+    room = 1.0 - worst / rail.value if rail.value > 0.0 else math.nan
+    varying = at.spread > 0
+    if not varying.any() or rail.value <= 0.0:
+        cost = "the paper's r is a share of a positive value, and the baseline's is not: a cost"
+        none = Undefined(cost if rail.value <= 0.0 else "no reward varies, so that there is no b_*")
+        void = Condition("x", "", none, none)
+        return Tractability(worst, room, none, none, void, void)
+    c_sigma = float(at.policy[varying].max())
+    x = c_sigma * room / rail.alpha
+    least: Number = Undefined(f"it presumes x > 1 and x is {x:.4g}")
+    most: Number = Undefined("x <= 1 excludes no budget")
+    if x > 1.0:
+        least, most = (room / rail.alpha / (x - 1.0)) ** 2, (x / (x - 1.0)) ** 2
+    if room <= NOTHING:
+        worst_already = "the baseline is already the worst policy, so that r is 0"
+        least = Undefined(f"{worst_already} and every behaviour is safe")
+    meets = least if isinstance(least, Undefined) else samples >= least
+    printed = Condition("sqrt(n) >= (r / alpha) / (x - 1)", "at least", least, meets)
+    within = isinstance(most, Undefined) or samples <= most
+    derived = Condition("sqrt(n) (1 - x) + x >= 0", "at most", most, within)
+    return Tractability(worst, room, c_sigma, x, printed, derived)

@@ -2,101 +2,181 @@
 
 Sums of a few campaigns are drawn, epoch by epoch of the weights, and given to the functions that answer:
 `certainty` at one time, `Anytime` at all times. No episode is played.
+
+How often each pair will have been visited, by when, is drawn in bulk, many campaigns at a time. Episodes of
+the baseline, of the exploration and of what earns most come as predicted (`Spending.course`); the others are
+designed. Where actions are drawn, or paths are random, the visits of m episodes are about binomial. A tracker
+splits the visits of a state in the design's proportions, once every pair that has weight has one.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from saver._types import Floats
-from saver.design.limits import check_variance
-from saver.estimate.anytime import Anytime, RewardTally
+from saver._types import Bools, Floats, Ints
+from saver.design.closed import check_variance
+from saver.estimate.anytime import Anytime
 from saver.estimate.asymptotic import start, stretched
 from saver.estimate.certainty import weighted
 from saver.estimate.interval import LEVEL
-from saver.estimate.sequence import Steering, renewed, steer
+from saver.estimate.weighed import RewardTally
+from saver.kernels.bounds.sequence import Steering, renewed, steer
 from saver.play.stage import Play, Stage
 from saver.problem.moments import Moments
 from saver.problem.world import Scenario
 from saver.safety.ledger import Terms
-from saver.theory.delivery import TRACKED, Delivery, tracked
-from saver.theory.turnout import Counts, Turnout
+from saver.theory.believed import Delivery
+from saver.theory.spending import TRACKED, Spending, tracked
 
 DRAWS, NUMBERS = 100, 30_000  # campaigns, as far as they have no more pairs in all
 PLAYS = 5  # that stand for a tracked design
+ROUNDS = 4  # of sharing out what first visits leave
+ROUNDING = 1e-9  # of visits
 
 
-class Report(NamedTuple):
-    """What is expected after all episodes, at level .95.
+class Part(NamedTuple):
+    """Episodes of one policy: how many by when, and what one of them visits, [S, A]."""
 
-    Attributes:
-        half_width: half the length of the interval at one time; the mean over campaigns where it is bounded,
-            infinite if there are none.
-        anytime_half_width: the same of the interval at all times.
-        bounded: how likely they are bounded.
-    """
+    asked: Floats
+    episodes: Floats  # among so many asked
+    visits: Floats
 
-    half_width: float
-    anytime_half_width: float
-    bounded: float
+    def by(self, n: float) -> int:
+        """How many of the first n."""
+        return round(float(np.interp(n, self.asked, self.episodes)))
+
+
+class Turnout(NamedTuple):
+    """What a campaign plays."""
+
+    others: tuple[Part, ...]  # what is not designed
+    design: Floats  # the visits of a designed episode, [S, A]
+    explore: int  # the first so many designed episodes are of `exploration` instead
+    exploration: Floats  # the visits of one of them, [S, A]
+    tracked: bool  # the design is followed by counts, not drawn
+    sure: bool  # every tracked episode goes one way
+    weighted: Bools  # pairs that are taken first until they were seen, [S, A]
+    told: float  # the share of episodes that is told
+    policy: Any = None  # what was to be designed; `design` may be a mixture of it with what earns most
+    spending: Spending | None = None  # how many episodes are not designed; None where nothing is guarded
+
+
+class Counts:
+    """Visits of `draws` campaigns so far, T, [draws, S, A]."""
+
+    def __init__(self, turnout: Turnout, draws: int, rng: np.random.Generator) -> None:
+        self.turnout, self.rng, self.asked = turnout, rng, 0
+        S, A = turnout.design.shape
+        self.T, self.other, self.own = np.zeros((3, draws, S, A))
+        self.spent = [0] * len(turnout.others)
+        self.met = np.zeros((draws, S))  # by designed episodes
+        self.up = 0.0 if turnout.sure else rng.random((draws, S, A))
+        self.rank = np.cumsum(turnout.weighted, axis=1) - 1
+
+    def until(self, n: int) -> None:
+        """After n episodes."""
+        t, own = self.turnout, n - self.asked
+        designed = self.asked - sum(self.spent)
+        for i, part in enumerate(t.others):
+            more = min(max(0, part.by(n) - self.spent[i]), own)
+            self.other += self._drawn(more, part.visits)
+            self.spent[i] += more
+            own -= more
+        explored = min(designed, t.explore)
+        exploring = min(t.explore - explored, own)
+        self.other += self._come(explored, exploring, t.exploration)
+        if t.tracked:
+            self._track(designed - explored, own - exploring)
+        else:
+            self.own += self._drawn(own - exploring, t.design)
+        self.T, self.asked = self.other + self.own, n
+
+    def _come(self, before: int, more: int, visits: Floats) -> Floats | Ints:
+        """Visits of so many episodes of the design, or of its exploration, after others."""
+        if not self.turnout.sure:
+            return self._drawn(more, visits)
+        all_told = np.round(self.turnout.told * (before + more) * visits)
+        return all_told - np.round(self.turnout.told * before * visits)
+
+    def _drawn(self, episodes: int, visits: Floats) -> Ints:
+        """Visits that so many episodes are told to have made, [draws, *visits.shape]."""
+        most = np.ceil(np.maximum(visits, 1.0) - ROUNDING).astype(np.int64)
+        chance = np.minimum(self.turnout.told * visits / most, 1.0)
+        found: Ints = self.rng.binomial(episodes * most, chance, (len(self.T), *visits.shape))
+        return found
+
+    def _track(self, designed: int, more: int) -> None:
+        """Share out the visits of `designed` episodes and of so many `more`.
+
+        Of n visits to a state a pair gets max(1, share (n - what others have beyond theirs)), rounded as
+        `Setup.ahead` makes a tracker round: down where a model is deterministic, else either way.
+        """
+        t = self.turnout
+        state = t.design.sum(axis=1)
+        self.met = self.met + self._come(designed, more, state)
+        share = t.design / np.where(state > 0.0, state, 1.0)[:, None]
+        left = met = self.met[:, :, None]
+        least = (t.weighted & (self.other == 0.0) & (self.rank < met)).astype(np.float64)
+        for _ in range(ROUNDS):
+            beyond = np.sum(np.maximum(least - share * left, 0.0), axis=2, keepdims=True)
+            rounded = np.sum(share * left >= 1.0, axis=2, keepdims=True) / 2 if t.sure else 0.0
+            left = np.maximum(met - beyond + rounded, 0.0)
+        self.own = np.maximum(self.own, np.maximum(least, np.floor(share * left + self.up)))
 
 
 class Reporting:
-    """Predicts what campaigns of one scenario report after so many episodes."""
+    """Predicts what campaigns of one scenario report after so many episodes.
+
+    A known twin does not say itself whether rewards were `promised`, and how many episodes were `logged`.
+    """
 
     def __init__(
-        self,
-        scenario: Scenario,
-        episodes: int,
-        stage: Stage,
-        feedback: Delivery,
-        promised: bool = False,
-        logged: int = 0,
+        self, made: Scenario, episodes: int, stage: Stage, feedback: Delivery, promised: bool, logged: int
     ) -> None:
+        self.problem, self.episodes, self.stage, self.feedback = made.problem, episodes, stage, feedback
         self.promised, self.logged = promised, logged
-        self.problem, self.episodes, self.stage, self.feedback = scenario.problem, episodes, stage, feedback
-        mdp, reward = scenario.problem.mdp, scenario.world.reward
-        self.mean = np.array(reward.mean).ravel()
-        self.variance = np.array(check_variance(mdp, reward.variance)).ravel()
+        self.mean = np.array(made.world.reward.mean).ravel()
+        self.variance = np.array(check_variance(stage.mdp, made.world.reward.variance)).ravel()
         self.keeper: Anytime | None = None
         if self.problem.reward is not None:
             self.keeper = Anytime(Terms(self.problem, episodes, stage, feedback.losses, feedback.order))
 
-    def report(self, turnout: Turnout, play: Play) -> Report:
-        """Of campaigns that go so; `play` is what they track or draw from."""
-        draws, rng = min(max(NUMBERS // self.mean.size, 1), DRAWS), np.random.default_rng(0)
+    def report(self, turnout: Turnout, play: Play) -> tuple[float, float, float]:
+        """Of campaigns that go so; `play` is what they track or draw from.
+
+        Half the length at level .95 of the interval at one time and of that at all times: means over the
+        campaigns where they are bounded, infinite if there are none. And how likely they are bounded.
+        """
+        problem, rng = self.problem, np.random.default_rng(0)
+        draws = min(max(NUMBERS // self.mean.size, 1), DRAWS)
         counts, sums = Counts(turnout, draws, rng), Sums(self.mean, self.variance, self.keeper, draws)
-        plays = self._lost(play, turnout.tracked) if self.feedback.hidden else []
+        plays = [play] if self.feedback.hidden else []  # what stands for lost trials
+        if plays and turnout.tracked:
+            plays = tracked(self.stage, play)[:: TRACKED // PLAYS]
         number = 1
         while number <= self.episodes:
             following = min(int(renewed(number)), self.episodes + 1)
-            sums.weigh(turnout.told * (number - 1))
-            sums.lose(plays, self.feedback.hidden * (following - number))
+            sums.weigh(turnout.told * (number - 1), plays, self.feedback.hidden * (following - number))
             counts.until(following - 1)
             sums.add(counts.T.reshape(draws, -1), rng)
             number = following
         every = list(sums.moments(play.visits.shape, rng))
-        once = [self._half(moments) for moments in every]
+        c = problem.question.first
+        ends = np.array([weighted(problem.mdp, c, one, LEVEL, problem.reward).interval for one in every])
+        once = (ends[:, 1] - ends[:, 0]) / 2
         if self.keeper is None:
             told = turnout.told * self.episodes
-            factor = float(stretched(told, self.episodes, LEVEL))
-            pairs = zip(once, every, strict=True)
-            always = [factor * half if self._begun(told, one) else math.inf for half, one in pairs]
+            factor, pairs = float(stretched(told, self.episodes, LEVEL)), zip(once, every, strict=True)
+            always = np.array([factor * half if self._begun(told, one) else math.inf for half, one in pairs])
         else:
             bands = self.keeper.bands(LEVEL)
-            ends = [self.keeper.sides(tally, bands, LEVEL) for tally in self._tallies(sums, plays)]
-            always = [(end.high - end.low) / 2 for end in ends]
-        return Report(_mean(once), _mean(always), float(np.mean(np.isfinite(once))))
-
-    def _half(self, moments: Moments) -> float:
-        """Of the interval at one time."""
-        problem = self.problem
-        low, high = weighted(problem.mdp, problem.question.first, moments, LEVEL, problem.reward).interval
-        return (high - low) / 2
+            sides = [self.keeper.sides(tally, bands, LEVEL) for tally in self._tallies(sums, plays)]
+            always = np.array([(side.high - side.low) / 2 for side in sides])
+        return _mean(once), _mean(always), float(np.mean(np.isfinite(once)))
 
     def _begun(self, told: float, moments: Moments) -> bool:
         """Whether there is an interval at all times in the limit: see `saver.estimate.asymptotic`."""
@@ -105,25 +185,21 @@ class Reporting:
         fewest = moments.counts[self.problem.question.first != 0].min(initial=told)
         return min(told, float(fewest)) >= start(LEVEL)
 
-    def _lost(self, play: Play, follows: bool) -> list[Play]:
-        """What stands for lost trials."""
-        return tracked(self.stage, play)[:: TRACKED // PLAYS] if follows else [play]
-
     def _tallies(self, sums: Sums, plays: list[Play]) -> Iterator[RewardTally]:
         """The sums of each campaign; lost trials hide noise, and visits."""
         K, hidden = self.episodes, math.ceil(self.feedback.hidden * self.episodes)
-        sure, none = all(one.sure for one in plays), np.zeros(self.mean.size)
+        none, sure = np.zeros(self.mean.size), all(one.sure for one in plays)
         most = np.repeat(self.stage.most.ravel(), self.problem.mdp.actions)
-        for i in range(len(sums.T)):
-            tally = RewardTally(sums.T[i], sums.total[i], sums.W[i], none, none)
-            tally.episodes, tally.asked, tally.hidden, tally.hidden_noise = K - hidden, K, hidden, sums.hides
+        for i, (T, total, W) in enumerate(zip(sums.T, sums.total, sums.W, strict=True)):
+            tally = RewardTally(T, total, W, none, none, K - hidden, asked=K, hidden=hidden)
             tally.gained, tally.noise = float(sums.gained[i]), float(sums.noise[i])
-            if hidden:
-                each = tally.T / (K - hidden)
-                met = np.mean([one.visits.ravel() > 0.0 for one in plays], axis=0)
-                tally.missed = np.ceil(hidden * each) if sure else none
-                tally.most = none if sure else hidden * met * most
-                tally.awaited, tally.walked = (none, none) if sure else (K * each, tally.T)
+            tally.hidden_noise = sums.hides
+            tally.missed = tally.most = tally.awaited = tally.walked = none
+            if hidden and sure:
+                tally.missed = np.ceil(hidden * (T / (K - hidden)))
+            elif hidden:
+                tally.most = hidden * np.mean([one.visits.ravel() > 0.0 for one in plays], axis=0) * most
+                tally.awaited, tally.walked = K * (T / (K - hidden)), T
             yield tally
 
 
@@ -132,25 +208,22 @@ class Sums:
 
     def __init__(self, mean: Floats, variance: Floats, keeper: Anytime | None, draws: int) -> None:
         self.mean, self.variance, self.keeper = mean, variance, keeper
-        self.T, self.total, self.W, self.w, self.guess = (np.zeros((draws, mean.size)) for _ in range(5))
+        self.T, self.total, self.W, self.w, self.guess = np.zeros((5, draws, mean.size))
         self.gained, self.noise, self.hides = np.zeros(draws), np.zeros(draws), 0.0
         if keeper is not None:
             c, usual, scale, span = (np.tile(part, draws) for part in keeper.numbers[:4])
             self.steering = Steering(c, usual, scale, span, keeper.numbers.cap)
 
-    def weigh(self, episodes: float) -> None:
-        """New weights, and new guesses of rewards."""
-        if self.keeper is not None:
-            steer(episodes, self.T.ravel(), self.W.ravel(), self.steering, self.w.ravel())
-            self.guess = (self.total + (self.keeper.floor + self.keeper.ceiling) / 2) / (self.T + 1.0)
-
-    def lose(self, plays: list[Play], trials: float) -> None:
-        """So many trials are lost, and `plays` stand for them alike."""
-        if self.keeper is not None and plays:
-            squares = np.mean((self.w * self.keeper.numbers.scale) ** 2, axis=0).reshape(
-                plays[0].visits.shape
-            )
-            self.hides += trials * float(np.mean([self.keeper.loudest(play, squares) for play in plays]))
+    def weigh(self, episodes: float, plays: list[Play], lost: float) -> None:
+        """New weights, and guesses of rewards; `lost` trials will have them, for which `plays` stand."""
+        if self.keeper is None:
+            return
+        steer(episodes, self.T.ravel(), self.W.ravel(), self.steering, self.w.ravel())
+        self.guess = (self.total + (self.keeper.floor + self.keeper.ceiling) / 2) / (self.T + 1.0)
+        if plays:
+            squares = np.mean((self.w * self.keeper.numbers.scale) ** 2, axis=0)
+            squares = squares.reshape(plays[0].visits.shape)
+            self.hides += lost * float(np.mean([self.keeper.loudest(play, squares) for play in plays]))
 
     def add(self, T: Floats, rng: np.random.Generator) -> None:
         """Samples that bring the counts to T; their sums are normal."""
@@ -173,7 +246,7 @@ class Sums:
             yield Moments(*(part.reshape(shape) for part in row))
 
 
-def _mean(halves: list[float]) -> float:
+def _mean(halves: Floats) -> float:
     """Over those that are finite."""
-    finite = [half for half in halves if math.isfinite(half)]
-    return float(np.mean(finite)) if finite else math.inf
+    finite = halves[np.isfinite(halves)]
+    return float(np.mean(finite)) if len(finite) else math.inf

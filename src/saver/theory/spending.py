@@ -4,25 +4,38 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from saver._types import Floats
+from saver.collect.decide import follow_design
 from saver.play.nodes import richest
 from saver.play.stage import Play, Stage
 from saver.problem import Problem, visits
 from saver.problem.bellman import return_variance
 from saver.problem.guardrail import Rail
-from saver.problem.moments import Moments
-from saver.safety.certified import Certified
-from saver.safety.entries import Tally
-from saver.safety.ledger import Terms
-from saver.theory.delivery import AT_ONCE, Delivery, Worth, steps, tracked
+from saver.safety import Terms
+from saver.safety.foreseen import Foreseen
+from saver.theory.believed import AT_ONCE, Delivery
 
 MANY = 10**9  # episodes; what needs more is called out of reach
 POINTS = 40  # at which the box is evaluated
+TRACKED = 100  # episodes that say how often which policy is played
+
+
+def tracked(stage: Stage, play: Play) -> list[Play]:
+    """What is asked of a campaign that tracks a behaviour, episode by episode; every visit is as expected."""
+    shape = play.behaviour.shape
+    counts = np.ones(shape) if stage.deterministic else np.random.default_rng(1).random(shape)
+    first, found = np.zeros(shape, dtype=bool), []
+    for _ in range(TRACKED):
+        rows = follow_design(play.behaviour, counts, first)
+        found.append(stage.evaluate(stage.grid.choices(True, rows)))
+        counts = counts + found[-1].flow
+    return found
 
 
 class Spent(NamedTuple):
@@ -35,7 +48,7 @@ class Spent(NamedTuple):
 class Look(NamedTuple):
     """A moment of a campaign: `asked` episodes, `done` of which are no longer out.
 
-    `before` were spent at an earlier moment, and `part` of those spent since are done.
+    `before` were spent at an earlier moment, and `part` of those spent since are still out.
     """
 
     asked: float
@@ -45,9 +58,7 @@ class Look(NamedTuple):
 
     def finished(self, spent: Spent) -> Spent:
         """Those done among the `spent`."""
-        return Spent(
-            *(min(s, b + self.part * max(0.0, s - b)) for s, b in zip(spent, self.before, strict=True))
-        )
+        return Spent(*(s - self.part * max(0.0, s - b) for s, b in zip(spent, self.before, strict=True)))
 
 
 class Spending:
@@ -69,8 +80,8 @@ class Spending:
     The box is taken at the counts that b leads to.
 
     Of lost trials nothing is learned or credited: the sums above are over told ones, less what the lost may
-    hide (`Certified.hides`), and each of the lost counts as what it adds at least (`Worth`). So does each
-    that is out: the last out - 1.
+    hide (`Certified.hides`), and each of the lost counts as what it adds at least. So does each that is out:
+    the last out - 1.
     """
 
     def __init__(
@@ -86,18 +97,22 @@ class Spending:
         earns: bool,
         feedback: Delivery = AT_ONCE,
     ) -> None:
-        self.problem, self.rail, self.mean = problem, rail, mean
-        self.stage, self.play = stage, stage.play(policy)
-        self.earned, self.same, self.feedback = self.play.value(mean), self._same(), feedback
+        self.problem, self.rail, self.mean, self.policy, self.feedback = problem, rail, mean, policy, feedback
+        self.stage, self.play, self.baseline = stage, stage.play(policy), stage.play(problem.baseline)
+        self.earned, sure = self.play.value(mean), stage.deterministic and self.baseline.sure
+        # the share of trials that go where the baseline goes, and are counted as such
+        self.same = float(np.min(self.play.flow[self.baseline.flow > 0.0])) if sure else 0.0
         self._courses: dict[int, list[tuple[float, float, float]]] = {}
         self.grid = np.unique(np.round(np.geomspace(1, MANY, POINTS)))
+        self._points: list[float] = self.grid.tolist()
         ledger, d = self._ledger(episodes), visits(problem.mdp, policy)
-        boxes = [self._box(ledger, n - 1.0, d, mean) for n in self.grid]
+        boxes = [ledger.box(d, mean, n - 1.0, feedback.told, feedback.hidden) for n in self.grid]
         lowers = [lower for lower, _ in boxes]
         least = stage.least if stage.deterministic else Play.value
         self.ahead = np.array([max(0.0, rail.required - least(self.play, lower)) for lower in lowers])
         self.open = self._summed([self.earned - self.play.value(lower) for lower in lowers])
-        self.paths, self.boxed, self.strays = (np.zeros(len(self.grid)) for _ in range(3))
+        self.paths = self.boxed = self.strays = self.lost = self.away = np.zeros(len(self.grid))
+        self.surely = self.unsure = self.paths
         if not stage.deterministic:
             halves = [(upper - lower) / 2.0 for lower, upper in boxes]
             strays = np.sqrt(self._variance(drawn) * 2.0 / math.pi)
@@ -105,63 +120,60 @@ class Spending:
             self.boxed = self._summed([self.play.longest * self.play.value(h**2) for h in halves])
             if feedback.hidden and not ledger.bets:
                 self.strays = self._summed([stage.widest(self.play, h) + self.play.value(h) for h in halves])
-        self.lost, self.away = np.zeros(len(self.grid)), np.zeros(len(self.grid))
         if not feedback.complete:
             self._find_worth(lowers, drawn)
-        self.known, self.gain, self.richest, self.surely = math.inf, 0.0, d, np.zeros(len(self.grid))
-        self.unsure = np.zeros(len(self.grid))
+        self.known, self.gain, self.richest = math.inf, 0.0, d
         if earns:
-            self._find_earner(mean, lowers)
+            self._find_earner(lowers)
 
-    def _box(self, ledger: Certified, n: float, d: Floats, mean: Floats) -> tuple[Floats, Floats]:
-        """The box after n episodes with visits `d` each, of which some are lost."""
-        told, hidden = np.floor(self.feedback.told * n * d), self.feedback.hidden * n
-        tally = Tally(Moments(told, mean, np.zeros(mean.shape)))
-        if hidden and self.stage.deterministic:
-            tally.missed = np.ceil(hidden * d)
-        elif hidden:
-            tally.awaited, tally.walked = n * d, told
-            tally.most = math.ceil(hidden) * np.where(d > 0.0, self.stage.most, 0.0)
-        return ledger.box_of(tally, ())
-
-    def _find_worth(self, lowers: list[Floats], drawn: bool) -> None:
-        """What a lost trial adds, and one that is out."""
-        sampled = drawn and not self.stage.deterministic
-        plays = [self.play] if sampled else tracked(self.stage, self.play)
-        baseline = self.stage.play(self.problem.baseline)
-        worth = Worth(plays, baseline, self.rail.value, self.rail.required)
-        self.lost = np.array([worth.adds(lower, self.feedback.ran) for lower in lowers])
-        self.away = np.array([worth.adds(lower, self.feedback.order == "asked") for lower in lowers])
-
-    def _ledger(self, K: int) -> Certified:
+    def _ledger(self, K: int) -> Foreseen:
         feedback = self.feedback
-        return Certified(Terms(self.problem, K, self.stage, feedback.losses, feedback.order, self.rail))
-
-    def _same(self) -> float:
-        """The share of trials that go where the baseline goes, and are counted as such."""
-        baseline = self.stage.play(self.problem.baseline)
-        if not (self.stage.deterministic and baseline.sure):
-            return 0.0
-        return float(np.min(self.play.flow[baseline.flow > 0.0]))
+        return Foreseen(Terms(self.problem, K, self.stage, feedback.losses, feedback.order, self.rail))
 
     def _variance(self, drawn: bool) -> Floats:
         """Of the discounted visits of an episode, about, [S, A]; a tracker leaves only states to chance."""
         flow, b = self.play.flow, self.play.behaviour
         there = np.minimum(1.0, flow if drawn else flow.sum(axis=1, keepdims=True))
-        factors = self.problem.mdp.discount ** (2.0 * self.stage.nodes.step)
-        return self.stage.grid.by_state(factors[:, None] * there * (1.0 - there) * (1.0 if drawn else b))
+        return self.stage.grid.by_state(self._squares * there * (1.0 - there) * (1.0 if drawn else b))
 
-    def _find_earner(self, mean: Floats, lowers: list[Floats]) -> None:
-        """The richest policy, and after how many episodes it is known for it and passes the gate earlier."""
+    @cached_property
+    def _squares(self) -> Floats:
+        """discount^2t at each node, [nodes, 1]."""
+        found: Floats = self.problem.mdp.discount ** (2.0 * self.stage.nodes.step)[:, None]
+        return found
+
+    def _find_worth(self, lowers: list[Floats], drawn: bool) -> None:
+        """What a lost trial adds to the budget at least, and one that is out, on average.
+
+        One that ran adds low - required, one that may have run min(0, low - required). What goes where the
+        baseline goes is known to be worth as much.
+        """
+        sampled = drawn and not self.stage.deterministic
+        plays = [self.play] if sampled else tracked(self.stage, self.play)
+        weights = np.array([play.weights.ravel() for play in plays])
+        same = np.array([play.goes_as(self.baseline) for play in plays])
+        low = np.array([np.where(same, self.rail.value, weights @ lower.ravel()) for lower in lowers])
+        adds = low - self.rail.required
+        ran, may = np.mean(adds, axis=1), np.mean(np.minimum(0.0, adds), axis=1)
+        self.lost = ran if self.feedback.ran else may
+        self.away = ran if self.feedback.order == "asked" else may
+
+    @cached_property
+    def top(self) -> tuple[Play, float]:
+        """The richest policy, and what it earns."""
         rows = np.zeros(len(self.stage.nodes.state), dtype=np.int64)
-        worth, _ = richest(self.stage.nodes, mean, mean, rows)
-        play = self.stage.evaluate(self.stage.grid.choices(True, rows))
-        low, safe = np.array([play.value(lower) for lower in lowers]), self.rail.value
-        passes = self.rail.required - low + self.rail.credit <= self.ahead
+        worth, _ = richest(self.stage.nodes, self.mean, self.mean, rows)
+        return self.stage.evaluate(self.stage.grid.choices(True, rows)), worth
+
+    def _find_earner(self, lowers: list[Floats]) -> None:
+        """After how many episodes the richest policy is known for it, and passes the gate earlier."""
+        (play, worth), safe, required = self.top, self.rail.value, self.rail.required
+        low = np.array([play.value(lower) for lower in lowers])
+        passes = required - low + self.rail.credit <= self.ahead
         enough = np.flatnonzero(((worth + low) / 2.0 >= safe) & passes)
         if len(enough) and worth > safe:
-            self.known, self.gain = float(self.grid[enough[0]]), worth - self.rail.required
-            self.richest, self.surely = self.stage.grid.by_state(play.flow), low - self.rail.required
+            self.known, self.gain = float(self.grid[enough[0]]), worth - required
+            self.richest, self.surely = self.stage.grid.by_state(play.flow), low - required
             self.unsure = worth - low
 
     def _summed(self, values: list[float]) -> Floats:
@@ -178,56 +190,31 @@ class Spending:
     def course(self, K: int) -> list[tuple[float, float, float]]:
         """How many are spent by when, of K: (asked, of the baseline, of the earner), from the first on."""
         if K not in self._courses:
-            self._courses[K] = self._course(K)
+            ledger, out, spent, past = self._ledger(K), self.feedback.out, Spent(0.0, 0.0), [(0.0, 0.0, 0.0)]
+            early = np.arange(1.0, 33.0) * math.ceil(out / 4.0) if out > 1 else ()  # there it changes fast
+            for k in np.unique([k for k in (*self.grid, *early) if k < K] + [float(K)]).tolist():
+                spent = self._more(self._look(k, past), spent, ledger)
+                past.append((k, *spent))
+            self._courses[K] = past
         return self._courses[K]
-
-    def _course(self, K: int) -> list[tuple[float, float, float]]:
-        ledger, worst, earner = self._ledger(K), 0.0, 0.0
-        past = [(0.0, 0.0, 0.0)]
-        for k in self._looks(K):
-            look = self._look(k, past)
-            first = self._smallest(look, ledger, None)
-            if look.done - look.finished(Spent(first, earner)).baseline < self.known:
-                worst = max(worst, first)
-            else:
-                earner = max(earner, self._smallest(look, ledger, worst))
-            past.append((float(k), worst, earner))
-        return past
-
-    def _looks(self, K: int) -> Floats:
-        """When to look."""
-        return np.unique([k for k in (*self.grid, *steps(self.feedback.out)) if k < K] + [float(K)])
 
     def _look(self, k: float, past: list[tuple[float, float, float]]) -> Look:
         """What is no longer out after k episodes; between two looks as many are spent in each."""
-        out = self.feedback.out - 1
-        done = max(0.0, k - out)
-        if not out:
-            return Look(k, k, Spent(0.0, 0.0), 1.0)
-        asked, baseline, earner = np.transpose(past)
-        before = Spent(float(np.interp(done, asked, baseline)), float(np.interp(done, asked, earner)))
+        done, (asked, *spent) = max(0.0, k - (self.feedback.out - 1)), np.transpose(past)
         last = float(asked[-1])
-        return Look(k, done, before, max(0.0, done - last) / (k - last))
+        before = Spent(*(float(np.interp(done, asked, part)) for part in spent))
+        return Look(k, done, before, 1.0 - max(0.0, done - last) / (k - last))
 
-    def _smallest(self, look: Look, ledger: Certified, worst: float | None) -> float:
-        """The smallest number of episodes that pay for the others: of the baseline, or of the earner beside
-        `worst` of the baseline.
-        """
+    def _more(self, look: Look, spent: Spent, ledger: Foreseen) -> Spent:
+        """What is spent by now: baseline episodes, or, once it is known, of the earner beside those."""
+        worst, earner = spent
+        first = _smallest(lambda n: self._left(look, Spent(n, 0.0), ledger) >= 0.0, look.asked)
+        if look.done - look.finished(Spent(first, earner)).baseline < self.known:
+            return Spent(max(worst, first), earner)
+        beside = _smallest(lambda n: self._left(look, Spent(worst, n), ledger) >= 0.0, look.asked - worst)
+        return Spent(worst, max(earner, beside))
 
-        def affordable(first: float) -> bool:
-            spent = Spent(first, 0.0) if worst is None else Spent(worst, first)
-            return self._left(look, spent, ledger) >= 0.0
-
-        most = look.asked - (worst or 0.0)
-        low, high = 0.0, most
-        if affordable(low):
-            return 0.0
-        while high - low > 1e-6 * most:
-            middle = (low + high) / 2.0
-            low, high = (low, middle) if affordable(middle) else (middle, high)
-        return high
-
-    def _left(self, look: Look, spent: Spent, ledger: Certified) -> float:
+    def _left(self, look: Look, spent: Spent, ledger: Foreseen) -> float:
         """What is believed to be left after the next episode."""
         feedback = self.feedback
         baseline, earner = look.finished(spent)
@@ -240,68 +227,40 @@ class Spending:
         believed = baseline * credit + earner * gain + n * spare + away * self._at(n, self.away)
         if feedback.order == "asked":
             believed += (spent.baseline - baseline) * self.rail.credit + (spent.earner - earner) * surely
-        return believed - self._unseen(n, away, earner, ledger)
-
-    def _unseen(self, n: float, away: float, earner: float, ledger: Certified) -> float:
-        """The slack after n episodes, and what the gate wants covered."""
         if (1.0 - self.same) * (n + away) <= 0.0:
-            return 0.0
-        return (self._slack(n, earner, ledger) if n > 0.0 else 0.0) + self._at(n, self.ahead)
+            return believed
+        slack = self._slack(n, earner, ledger) if n > 0.0 else 0.0
+        return believed - (slack + self._at(n, self.ahead))
 
-    def _slack(self, n: float, earner: float, ledger: Certified) -> float:
+    def _slack(self, n: float, earner: float, ledger: Foreseen) -> float:
         """What noise and paths of n episodes may have added, with what lost ones hide."""
-        feedback, weight = self.feedback, float(self.play.weights.sum())
+        told, hidden = self.feedback.told, self.feedback.hidden
         new = (1.0 - self.same) * n
-        seen = feedback.told * (new + earner if feedback.hidden else new)
-        rate = (self.earned - self.same * self.rail.value) / ((1.0 - self.same) * weight)
-        unit = self.rail.promise.scale**2 * self.play.noise
-        tally = Tally(None, proxy=unit * seen, length=weight * seen)
-        tally.gained = rate * tally.length
-        tally.last = math.ceil(new + earner)
-        tally.whole = math.ceil(feedback.hidden * (new + earner))
-        tally.whole_proxy = unit * tally.whole
-        tally.hides = ledger.span * self.play.longest * tally.whole
+        seen = told * (new + earner if hidden else new)
+        rate = (self.earned - self.same * self.rail.value) / ((1.0 - self.same) * self.play.length)
+        sums = ledger.sums(self.play, new + earner, seen, hidden, rate)
         slack = min(
-            tally.gained - ledger.seen_worth(tally) + self._at(n, self.paths),
-            feedback.told * self._at(n, self.open) + (seen - feedback.told * new) * self._at(n, self.unsure),
+            ledger.by_noise(sums) + self._at(n, self.paths),
+            told * self._at(n, self.open) + (seen - told * new) * self._at(n, self.unsure),
         )
         if ledger.bets:
-            slack = min(slack, self._bet(n, seen, tally, ledger))
+            each, error, apart = self.rests
+            known = max(1.0, error / apart) if apart > 0.0 else 1.0  # from then on pairs are told apart
+            rests = min(n * apart, min(n, known) * apart + error * math.log(max(1.0, n / known)))
+            slack = min(slack, ledger.by_bets(sums, self.play, self.mean, seen * each + rests))
         elif ledger.crosses:
-            tally.strays = feedback.hidden * self._at(n, self.strays)
-            kept = feedback.told + feedback.hidden
-            tally.sum_v = tally.proxy + tally.whole_proxy + kept * self._at(n, self.boxed)
-            slack = min(slack, -ledger.together(tally, ()))
+            boxed = (told + hidden) * self._at(n, self.boxed)
+            slack = min(slack, ledger.by_paths(sums, hidden * self._at(n, self.strays), boxed))
         return slack
-
-    def _bet(self, n: float, seen: float, tally: Tally, ledger: Certified) -> float:
-        """What bets on returns lose to rests, and to what is hidden."""
-        rates, unit, (each, error, apart) = ledger.capital.rates, ledger.range**2, self.rests
-        known = max(1.0, error / apart) if apart > 0.0 else 1.0  # from then on pairs are told apart
-        rests = min(n * apart, min(n, known) * apart + error * math.log(max(1.0, n / known)))
-        low, high = self.rail.promise.floor, self.rail.promise.ceiling
-        deepest = float(np.max(self.mean, where=self.play.weights > 0.0, initial=low)) - low
-        lost = tally.whole * np.log1p(-rates * min(1.0, self.play.longest * deepest / ledger.range))
-        tally.logs = lost - rates**2 / 2.0 * (seen * each + rests) / unit
-        tally.strays = tally.whole * self.play.value(high - self.mean)
-        return -ledger.together(tally, ())
 
     @cached_property
     def rests(self) -> tuple[float, float, float]:
         """Of an episode: the noise of coins, that of one sample of each pair, and what its path changes."""
         low, high = self.rail.promise.floor, self.rail.promise.ceiling
         coins = (self.mean - low) * (high - self.mean)
-        squares = self.problem.mdp.discount ** (2.0 * self.stage.nodes.step)[:, None] * self.play.flow
-        each = float(np.sum(self.stage.grid.by_state(squares) * coins))
-        apart = return_variance(self.problem.mdp, self._by_step(), self.mean, np.zeros(self.mean.shape))
+        each = float(np.sum(self.stage.grid.by_state(self._squares * self.play.flow) * coins))
+        apart = return_variance(self.problem.mdp, self.policy, self.mean, np.zeros(self.mean.shape))
         return each, float(np.sum(coins[self.play.weights > 0.0])), apart
-
-    def _by_step(self) -> Floats:
-        """The policy as a table, [L, S, A]."""
-        nodes, mdp = self.stage.nodes, self.problem.mdp
-        table = np.array(np.broadcast_to(mdp.uniform, (mdp.horizon, mdp.states, mdp.actions)))
-        table[nodes.step, nodes.state] = self.play.behaviour
-        return table
 
     def _at(self, n: float, values: Floats) -> float:
         """np.interp(n, self.grid, values), in a third of its time."""
@@ -312,7 +271,13 @@ class Spending:
         low = float(values[i])
         return (float(values[i + 1]) - low) / (points[i + 1] - points[i]) * (n - points[i]) + low
 
-    @cached_property
-    def _points(self) -> list[float]:
-        found: list[float] = self.grid.tolist()
-        return found
+
+def _smallest(affordable: Callable[[float], bool], most: float) -> float:
+    """The smallest number of episodes, at most so many, that can be afforded; all if none can."""
+    low, high = 0.0, most
+    if affordable(low):
+        return 0.0
+    while high - low > 1e-6 * most:
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if affordable(middle) else (middle, high)
+    return high

@@ -1,1 +1,0 @@
-"""The compiled loop: what `reference.run_once` does, on plain arrays."""

@@ -1,0 +1,337 @@
+"""Lays a scenario and a collector out as plain arrays and numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from saver._types import Floats, Ints
+from saver.collect import Collector, Setup
+from saver.collect.knowledge import extra, floored
+from saver.collect.planned import unplanned
+from saver.design.closed import going_on, own_step
+from saver.engine.layrails import is_tabled, lay_law
+from saver.estimate import ESTIMATORS
+from saver.estimate.interval import LEVEL
+from saver.kernels.bounds.sequence import Steering, bands, levels
+from saver.kernels.forms import (
+    CERTIFIED,
+    DAG,
+    ESTIMATED,
+    FIXED,
+    KIND,
+    LATEST,
+    NO_GATE,
+    NO_LEDGER,
+    ONE,
+    OUTSIDE,
+    PAIR,
+    PAPER,
+    PLUGIN,
+    PROSPECTIVE,
+    RETROSPECTIVE,
+    SAFE,
+    TREE,
+    Rules,
+    Scene,
+    Sheets,
+    Weighing,
+)
+from saver.play import Stage
+from saver.problem.bellman import by_step
+from saver.problem.mdp import Mdp
+from saver.problem.promise import Bounded
+from saver.problem.world import SHARED, Bernoulli, Empirical, Gaussian, Law, Scenario
+from saver.safety import LEDGERS, Ledger
+from saver.safety.argument import first_width
+from saver.safety.certified import Certified
+from saver.safety.paper import Latest, Paper, Plugin
+from saver.simulator import Truth
+
+KNOWN: dict[type[Ledger], int] = {Certified: CERTIFIED, Paper: PAPER, Latest: LATEST, Plugin: PLUGIN}
+FAR = 40.0  # deviations: no normal number that is drawn from 64 bits is further from 0
+GATES = {"none": NO_GATE, "retrospective": RETROSPECTIVE, "prospective": PROSPECTIVE}
+
+
+def only_reference(scenario: Scenario, collector: Collector, history: int = 0) -> str | None:  # noqa: PLR0911
+    """Why the compiled loop cannot run this, or None if it can."""
+    world, problem = scenario.world, scenario.problem
+    if collector.ledger != "none" and LEDGERS[collector.ledger] not in KNOWN:
+        return f"the ledger {collector.ledger!r} is one of the user's"
+    if collector.gate not in GATES:
+        return f"the gate {collector.gate!r} is one of the user's"
+    if callable(world.outcome):
+        return "the world's outcome is a function"
+    if not problem.mdp.known and collector.ledger not in ("certified", "none"):
+        return f"transitions that are unknown, with the ledger {collector.ledger!r}"
+    for name, law in {"reward": world.reward, **world.laws}.items():
+        if type(law) not in (Gaussian, Bernoulli, Empirical):
+            return f"the {name} is a {type(law).__name__}, not a Gaussian, Bernoulli or Empirical"
+    if not problem.mdp.known:
+        return _where_blind(world.mdp, problem.mdp)
+    if world.mdp is not problem.mdp and not _same_model(world.mdp, problem.mdp):
+        return "world and problem have different models"
+    return None
+
+
+def _where_blind(true: Mdp, asked: Any) -> str | None:
+    """Why a world cannot be played by the nodes of a model that knows nothing of it."""
+    if true.discount != asked.discount:
+        return "world and problem have different discounts"
+    if asked.start is not None and np.any((true.start > 0) & (asked.start == 0)):
+        return "world and problem have different starts"
+    return None
+
+
+def lay_scene(scenario: Scenario, setup: Setup) -> Scene:
+    """Model and world as arrays."""
+    world, problem, stage = scenario.world, scenario.problem, setup.stage
+    mdp, true, nodes, known = problem.mdp, world.mdp, stage.nodes, problem.mdp.known
+    tree = setup.designer.is_tree
+    ends = np.zeros(true.states, dtype=bool)
+    ends[list(true.terminal)] = True
+    start = np.flatnonzero(true.start)
+    gammas = mdp.discount ** np.arange(len(nodes.layer) - 1)
+    _, where, scale, rewards = lay_law(world.reward)
+    anything = np.full(where.shape, np.inf)
+    low, high = (-anything, anything) if setup.rewards is None else setup.rewards[-2:]
+    asked, nothing = problem.question if known else None, np.zeros((0, 0))
+    size = np.zeros(where.shape) if asked is None else asked.size
+    columns = where, scale, low, high, size, world.reward.mean, world.reward.variance
+    pairs: Any = np.zeros(where.size, dtype=PAIR).view(np.recarray)
+    for name, column in zip(PAIR.names or (), columns, strict=True):
+        pairs[name] = column.ravel()
+    declared = setup.rewards
+    promised = () if declared is None else (declared.scale**2, declared.floor, declared.ceiling)
+    order, target, steps = np.zeros(0, dtype=np.int64), nothing, np.zeros((1, 1, 1))
+    if asked is not None:
+        order = np.concatenate(mdp.layers[::-1]) if tree else going_on(mdp)
+        target = own_step(mdp, asked.reference) if tree else np.array(by_step(mdp, asked.reference)[0])
+        steps = np.array(asked.reference.reshape(-1, mdp.states, mdp.actions))
+    safe = np.arange(len(nodes.state))
+    return Scene(
+        nodes=nodes,
+        slot=stage.grid.slot[: len(gammas)].copy(),
+        indptr=true.transitions.indptr.astype(np.int64),
+        to=true.transitions.indices.astype(np.int64),
+        chance=true.transitions.data.copy(),
+        ends=ends,
+        start=start,
+        start_chance=true.start[start],
+        pairs=pairs,
+        promised=np.array([table.ravel() for table in promised]).T.reshape(-1, 3).copy(),
+        rewards=rewards,
+        factor=np.asarray(mdp.discount ** np.arange(mdp.horizon), dtype=np.float64),
+        length=_sums(gammas),
+        noise=_sums(gammas**2),
+        order=order,
+        asked=nothing if asked is None else np.array([c.ravel() for c in asked.weights.values()]),
+        rate=nothing if asked is None else np.array(asked.factor),
+        target=target,
+        target_by_step=steps,
+        uniform=mdp.uniform.copy(),
+        every=np.arange(mdp.states),
+        safe_nodes=np.flatnonzero(stage.play(setup.baseline).flow.sum(axis=1)) if known else safe,
+        one_way=stage.deterministic,
+    )
+
+
+def _sums(terms: Any) -> Floats:
+    """Of the first 0, 1, 2, ... terms."""
+    return np.concatenate([[0.0], np.cumsum(terms)])
+
+
+def is_watched(law: Law, pairs: Any) -> bool:
+    """Whether a reward can be drawn that its promise rules out: most promises are true."""
+    least, most = pairs.where, pairs.where
+    if type(law) is Gaussian:
+        least, most = least - FAR * pairs.scale, most + FAR * pairs.scale
+    elif type(law) is Bernoulli:
+        least, most = np.zeros(len(pairs)), np.ones(len(pairs))
+    elif type(law) is Empirical:
+        cells = [cell for row in law.samples for cell in row]
+        least, most = np.array([cell.min() for cell in cells]), np.array([cell.max() for cell in cells])
+    return bool(np.any(least < pairs.low) or np.any(most > pairs.high))
+
+
+def lay_sheets(setup: Setup, policies: Sequence[Floats]) -> Sheets:
+    """One policy for each kind of episode, as the ledgers and the loop need it."""
+    stage, mdp = setup.stage, setup.problem.mdp
+    rows = [rows_of(stage, policy) for policy in policies]
+    table, grid = np.concatenate(rows), stage.grid
+    kinds: Any = np.zeros(len(rows), dtype=KIND).view(np.recarray)
+    kinds.first = np.cumsum([0, *(len(part) for part in rows[:-1])])
+    kinds.by_node = [policy.ndim == 3 for policy in policies]
+    kinds.random = [not grid.policy(policy).sure for policy in policies]
+    behaviour, weights = np.zeros((2, len(rows), 0, mdp.actions))
+    if mdp.known:
+        plays = [stage.play(policy) for policy in policies]
+        weights = np.array([play.weights for play in plays])
+        kinds.same = [play.goes_as(plays[SAFE]) for play in plays]
+        kinds.noise, kinds.longest = [play.noise for play in plays], [play.longest for play in plays]
+        kinds.length = weights.sum(axis=(1, 2))
+        behaviour = np.array(
+            [by_step(mdp, policy)[stage.nodes.step, stage.nodes.state] for policy in policies]
+        )
+    else:
+        each = [grid.policy(policy).by_node() for policy in policies]
+        kinds.same = [np.array_equal(one, each[SAFE]) for one in each]
+    return Sheets(
+        policy=table,
+        sure=np.argmax(table, axis=1),
+        kinds=kinds,
+        behaviour=behaviour,
+        weights=weights,
+        visits=weights.reshape(len(rows), -1),
+    )
+
+
+def rows_of(stage: Stage, policy: Floats) -> Floats:
+    """A policy row by row: by node where it depends on the step, else by state."""
+    nodes = stage.nodes
+    return np.array(policy[nodes.step, nodes.state] if policy.ndim == 3 else policy, order="C")
+
+
+def lay_rules(
+    setup: Setup,
+    scenario: Scenario,
+    truth: Truth,
+    scene: Scene,
+    policies: tuple[Floats, Floats],
+    fair: bool = False,
+) -> Rules:
+    """The collector's choices; `policies` are the exploration and the design."""
+    problem, collector, stage = setup.problem, setup.collector, setup.stage
+    variance = setup.knowledge.variance
+    known, tracked = problem.mdp.known, collector.track != "sample"
+    explore, design = policies if setup.explorations else (None, policies[1])
+    return Rules(
+        episodes=setup.episodes,
+        explorations=setup.explorations,
+        explore_by_clock=collector.explore_by_clock,
+        explore_tracked=setup.explores_in_turn,
+        explore_by_node=explore is not None and explore.ndim == 3,
+        tracked=tracked,
+        track_all=collector.track == "all",
+        ahead=_ahead(setup, explore, design) if known else np.zeros((0, problem.mdp.actions)),
+        design_by_node=design.ndim == 3,
+        first_row=0 if explore is None or not known else len(rows_of(stage, explore)),
+        plays_baseline=collector.design == "baseline" and not tracked,
+        learn_from_baseline=collector.learn_from_baseline,
+        plan=_plan_kind(setup, tracked),
+        replan=float(collector.replan),
+        ledger=NO_LEDGER if collector.ledger == "none" else KNOWN[LEDGERS[collector.ledger]],
+        gate=GATES[collector.gate],
+        estimate=ESTIMATORS.index(collector.estimate) if known else ESTIMATED,
+        bounded=isinstance(problem.reward, Bounded),
+        paths=collector.certified and known and not stage.deterministic,
+        earner=collector.fallback == "earner" and known,
+        keeps_visits=collector.ledger in ("none", "latest", "plugin") and known,
+        law=lay_law(scenario.world.reward)[0],
+        shared=scenario.world.outcome == SHARED,
+        values=np.array(list(truth.values.values())),
+        watched=is_watched(scenario.world.reward, scene.pairs),
+        width=first_width(problem, setup.episodes),
+        extra=extra(problem, collector, setup.episodes),
+        caution=float(collector.caution),
+        paced=setup.designer.paced,
+        whole_plans=known
+        and len(problem.mdp.layers) == problem.mdp.horizon
+        and bool(problem.mdp.flow[problem.mdp.pairs(problem.mdp.layers[-1])].nnz),
+        needed=_needed(setup, design).ravel(),
+        known_variance=np.zeros((0, 0)) if variance is None else floored(variance),
+        weighing=_weighing(setup, fair),
+    )
+
+
+def _weighing(setup: Setup, fair: bool) -> Weighing:
+    """What the interval at all times needs, if there is one."""
+    keepers, nothing = list(setup.anytime.values()), np.zeros(0)
+    if not keepers:
+        none = Steering(nothing, nothing, nothing, nothing, math.inf)
+        band, empty = bands(none, levels(LEVEL, setup.losses), 1, 1, False), np.zeros((0, 0))
+        return Weighing(False, False, empty, nothing, nothing, nothing, nothing, band.noise, nothing, empty,
+                        empty, False, band.box, band.log_pairs, nothing, nothing)  # fmt: skip
+    first, found = keepers[0], [keeper.bands(LEVEL) for keeper in keepers]
+    return Weighing(
+        wanted=True,
+        fair=fair,
+        c=np.array([keeper.numbers.c for keeper in keepers]),
+        usual=first.numbers.usual,
+        scale=first.numbers.scale,
+        span=first.numbers.span,
+        cap=np.array([keeper.numbers.cap for keeper in keepers]),
+        level=found[0].noise,
+        rho=np.array([band.rho for band in found]),
+        rates=np.array([band.rates for band in found]),
+        costs=np.array([band.costs for band in found]),
+        bounded=first.bounded,
+        box=found[0].box,
+        log_pairs=found[0].log_pairs,
+        floor=first.floor,
+        ceiling=first.ceiling,
+    )
+
+
+def _needed(setup: Setup, design: Floats) -> Ints:
+    """What comes first before anything is planned, or for good where the design never changes."""
+    if not setup.designer.fixed or not setup.problem.mdp.known:
+        return setup.designer.needed
+    return unplanned(setup, setup.stage.grid.policy(design), 1)
+
+
+def _ahead(setup: Setup, explore: Floats | None, design: Floats) -> Floats:
+    """What the tracker adds to visits, for the rows of the exploration and of the design."""
+    rows = [] if explore is None else [setup.offsets[explore.ndim == 3]]
+    return np.concatenate([*rows, setup.offsets[design.ndim == 3]])
+
+
+def quick_loops(setup: Setup, scene: Scene, history: int) -> tuple[bool, bool]:
+    """Whether the loop for models that go one way applies, and whether that for bandits does."""
+    collector, problem, used = setup.collector, setup.problem, setup.used
+    rail, baseline = problem.rails[0], problem.baseline
+    alone = len(problem.rails) == 1 and rail.exact and rail.sign > 0.0 and not history
+    one_way = bool(
+        alone
+        and scene.one_way
+        and collector.track != "sample"
+        and (collector.gate == "none" or (collector.promises and is_tabled(used, setup.episodes)))
+        and collector.estimate == "certainty"
+        and not np.any((baseline > 0) & (baseline < 1))
+    )
+    one_step = len(scene.factor) == 1 and collector.track == "designed" and _plan_kind(setup, True) != OUTSIDE
+    return one_way and not one_step, one_way and one_step
+
+
+def _plan_kind(setup: Setup, tracked: bool) -> int:
+    collector, designer = setup.collector, setup.designer
+    if not setup.problem.mdp.known:
+        return OUTSIDE
+    if designer.fixed:
+        return FIXED
+    if collector.design in ("closed-form", "as-printed") and tracked:
+        return TREE if designer.is_tree else DAG
+    if designer.planner is not None and designer.planner.only_state is not None and tracked:
+        return ONE
+    return OUTSIDE
+
+
+def _same_model(one: Mdp, two: Mdp) -> bool:
+    a, b = one.transitions, two.transitions
+    return (
+        one.discount == two.discount
+        and one.terminal == two.terminal
+        and all(
+            np.array_equal(*pair)
+            for pair in (
+                (one.start, two.start),
+                (one.available, two.available),
+                (a.indptr, b.indptr),
+                (a.indices, b.indices),
+                (a.data, b.data),
+            )
+        )
+    )

@@ -1,0 +1,1 @@
+"""The solver of the exact program, and what it is made of."""

@@ -1,0 +1,246 @@
+"""The backward pass under several guardrails: prices and constraints as columns of one table.
+
+Column 0 holds the prices, column i the constraint of guardrail i - 1, the rest is 0; a second half of rows,
+where there is one, is what pairs earn before the last step. Columns are walked four at a time, which costs
+hardly more than one: processors add four numbers at once. For one guardrail the passes that carry just two
+take .70 to .75 of the time (benchmarks/results/guards.md), so they stay.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from saver._jit import inlined, inner, jit
+from saver.kernels.solve.passes import ROUNDED
+from saver.kernels.solve.phases import NEVER, merge
+
+ZERO, ONE, TWO, THREE, FOUR = (np.uint64(k) for k in range(5))
+
+
+def width(guards: int) -> int:
+    """Columns of a table for so many guardrails: a multiple of four."""
+    return 4 * (guards // 4 + 1)
+
+
+@jit
+def walk_columns(
+    model: Any, y: Any, mass: Any, weight: Any, earn: Any, scale: Any, table: Any, stake: Any, earned: Any
+) -> None:
+    """Fill `table` [rows * A, K] with Q - V and C_i - W_i under y, for what pairs earn, `earn` [S * A, K].
+
+    `stake` [rows, 2] takes V and sum_i scale_i spread of C_i, `earned` [m] the constraint values.
+    """
+    stake[:] = 0.0
+    for block in range(np.uint64(earn.shape[1]) // FOUR):
+        first = FOUR * block
+        if len(model.phase) > 1:
+            ahead = walk_phases(model, y, mass, weight, earn, scale, table, stake, first)
+        else:
+            ahead = walk_nodes(model, y, earn, scale, table, stake, first)
+        for k in range(FOUR):
+            i = first + k
+            if ZERO < i <= np.uint64(len(earned)):
+                total = 0.0
+                for s in range(len(model.start)):
+                    if model.start[s] > 0.0:
+                        total += model.start[s] * ahead[s, k]
+                earned[i - ONE] = total
+
+
+@inner
+def walk_nodes(model: Any, y: Any, earn: Any, scale: Any, table: Any, stake: Any, first: Any) -> Any:
+    """Four columns, step by step; return their values in each state at the start."""
+    A, steps = model.actions, np.uint64(len(model.layer)) - ONE
+    ahead, here = np.zeros((len(model.start), 4)), np.zeros((len(model.start), 4))
+    early = np.uint64(len(earn)) - np.uint64(len(model.allowed))
+    for back in range(steps):
+        t = steps - ONE - back
+        faded = model.powers[t]
+        lead = faded if first > ZERO else 1.0  # prices are not discounted
+        shift = early if back > ZERO else ZERO
+        for i in range(model.layer[t], model.layer[t + ONE]):
+            s = model.state[i]
+            for a in range(A):
+                j, p = i * A + a, s * A + a
+                k = shift + p
+                q0, q1 = lead * earn[k, first], faded * earn[k, first + ONE]
+                q2, q3 = faded * earn[k, first + TWO], faded * earn[k, first + THREE]
+                if back > ZERO:
+                    for e in range(model.indptr[p], model.indptr[p + ONE]):
+                        d, n = model.data[e], model.indices[e]
+                        q0 += d * ahead[n, ZERO]
+                        q1 += d * ahead[n, ONE]
+                        q2 += d * ahead[n, TWO]
+                        q3 += d * ahead[n, THREE]
+                table[j, first], table[j, first + ONE] = q0, q1
+                table[j, first + TWO], table[j, first + THREE] = q2, q3
+            v0, v1, v2, v3 = centre(y, table, i, A, scale, stake, first)
+            here[s, ZERO], here[s, ONE], here[s, TWO], here[s, THREE] = v0, v1, v2, v3
+        ahead, here = here, ahead
+    return ahead
+
+
+@inlined
+def centre(y: Any, table: Any, r: Any, A: Any, scale: Any, stake: Any, first: Any) -> Any:
+    """Take the means off four columns of a row, return them, and add to its `stake`."""
+    at = r * A
+    v0, v1, v2, v3 = 0.0, 0.0, 0.0, 0.0
+    low0, low1, low2, low3 = np.inf, np.inf, np.inf, np.inf
+    high0, high1, high2, high3 = -np.inf, -np.inf, -np.inf, -np.inf
+    for j in range(at, at + A):
+        if y[j] > 0.0:
+            q0, q1 = table[j, first], table[j, first + ONE]
+            q2, q3 = table[j, first + TWO], table[j, first + THREE]
+            v0 += y[j] * q0
+            v1 += y[j] * q1
+            v2 += y[j] * q2
+            v3 += y[j] * q3
+            low0, low1, low2, low3 = min(low0, q0), min(low1, q1), min(low2, q2), min(low3, q3)
+            high0, high1, high2, high3 = max(high0, q0), max(high1, q1), max(high2, q2), max(high3, q3)
+    for j in range(at, at + A):
+        table[j, first] -= v0
+        table[j, first + ONE] -= v1
+        table[j, first + TWO] -= v2
+        table[j, first + THREE] -= v3
+    if first == ZERO:
+        stake[r, 0] = v0
+    stake[r, 1] += (
+        scale[first] * spread(low0, high0)
+        + scale[first + ONE] * spread(low1, high1)
+        + scale[first + TWO] * spread(low2, high2)
+        + scale[first + THREE] * spread(low3, high3)
+    )
+    return v0, v1, v2, v3
+
+
+@inlined
+def spread(low: float, high: float) -> float:
+    """high - low, 0 where that is mere rounding."""
+    return high - low if high - low > ROUNDED * (abs(high) + abs(low)) else 0.0
+
+
+@inner
+def walk_phases(
+    model: Any, y: Any, mass: Any, weight: Any, earn: Any, scale: Any, table: Any, stake: Any, first: Any
+) -> Any:
+    """Four columns where one row decides for a phase: see `phases`."""
+    A, states = model.actions, len(model.start)
+    ahead, here, now = np.zeros((states, 4)), np.zeros((states, 4)), np.zeros((states, 4))
+    P, H, faded = np.zeros(len(model.merged)), np.zeros((len(model.merged), 4)), np.zeros(states)
+    phases, early = np.uint64(len(model.phase)) - ONE, np.uint64(len(earn)) - np.uint64(len(model.allowed))
+    for later in range(phases):
+        f = phases - ONE - later
+        shift = early if later > ZERO else ZERO
+        merge(model, f, y, P)
+        for r in range(model.block[f], model.block[f + ONE]):
+            s = model.row_state[r]
+            for k in range(FOUR):
+                now[s, k] = 0.0
+                for a in range(A):
+                    now[s, k] += y[r * A + a] * earn[shift + s * A + a, first + k]
+        H[:] = 0.0
+        faded[:] = 0.0
+        for back in range(model.phase[f + ONE] - model.phase[f]):
+            t = model.phase[f + ONE] - ONE - back
+            step_back(model, t, mass, P, now, faded, H, ahead, here, first)
+            ahead, here = here, ahead
+        for r in range(model.block[f], model.block[f + ONE]):
+            rebuild(model, r, weight[r], earn, shift, faded, H, table, first)
+            centre(y, table, r, A, scale, stake, first)
+    return ahead
+
+
+@inner
+def step_back(
+    model: Any, t: Any, mass: Any, P: Any, now: Any, faded: Any, H: Any, ahead: Any, here: Any, first: Any
+) -> None:
+    """The values of step t from those of the step after, and what the step adds to H."""
+    power, last = model.powers[t], t + ONE == np.uint64(len(model.powers))
+    lead = power if first > ZERO else 1.0
+    for i in range(model.layer[t], model.layer[t + ONE]):
+        s = model.state[i]
+        arrived = mass[i]
+        faded[s] += power * arrived
+        v0, v1, v2, v3 = lead * now[s, 0], power * now[s, 1], power * now[s, 2], power * now[s, 3]
+        if not last:
+            for k in range(model.merged_ptr[s], model.merged_ptr[s + ONE]):
+                n, p = model.merged[k], P[k]
+                a0, a1, a2, a3 = ahead[n, ZERO], ahead[n, ONE], ahead[n, TWO], ahead[n, THREE]
+                v0 += p * a0
+                v1 += p * a1
+                v2 += p * a2
+                v3 += p * a3
+                H[k, ZERO] += arrived * a0
+                H[k, ONE] += arrived * a1
+                H[k, TWO] += arrived * a2
+                H[k, THREE] += arrived * a3
+        here[s, ZERO], here[s, ONE], here[s, TWO], here[s, THREE] = v0, v1, v2, v3
+
+
+@inner
+def rebuild(
+    model: Any, r: Any, weight: float, earn: Any, shift: Any, faded: Any, H: Any, table: Any, first: Any
+) -> None:
+    """Q and C_i of row r, means over the time in which the row is in use; 0 if it never is."""
+    A, s = model.actions, model.row_state[r]
+    share = 1.0 / weight if weight > NEVER else 0.0
+    for a in range(A):
+        p = s * A + a
+        for k in range(FOUR):
+            total = (weight if first + k == ZERO else faded[s]) * earn[shift + p, first + k]
+            for e in range(model.indptr[p], model.indptr[p + ONE]):
+                total += model.data[e] * H[model.slot[e], k]
+            table[r * A + a, first + k] = share * total
+
+
+@jit
+def weigh(y: Any, weight: Any, table: Any, stake: Any, push: Any, moves: Any, A: Any) -> None:
+    """The advantages in the prices, (Q - V) / unit, unit = max(V, sum_i scale_i spread of C_i) in each row.
+
+    As `rows.advantages` does for one guardrail. `stake[:, 0]` takes 1 / unit. `moves` [m, K] takes how V_i
+    moves in the step of `tilt`, to first order: column 0 by the gains, column k + 1 per unit of multiplier k.
+    """
+    m = np.uint64(len(moves))
+    moves[:] = 0.0
+    for r in range(np.uint64(len(weight))):
+        unit = max(stake[r, 0], stake[r, 1])
+        unit = 1.0 / unit if unit > 0.0 else 0.0
+        stake[r, 0] = unit
+        half = 0.5 * weight[r] * unit
+        for j in range(r * A, r * A + A):
+            push[j] = table[j, 0] * unit
+        for i in range(m):
+            for block in range(np.uint64(table.shape[1]) // FOUR):
+                first = FOUR * block
+                u0, u1, u2, u3 = 0.0, 0.0, 0.0, 0.0
+                for j in range(r * A, r * A + A):
+                    share = y[j] * table[j, i + ONE]
+                    u0 += share * table[j, first]
+                    u1 += share * table[j, first + ONE]
+                    u2 += share * table[j, first + TWO]
+                    u3 += share * table[j, first + THREE]
+                moves[i, first] += half * u0
+                moves[i, first + ONE] += half * u1
+                moves[i, first + TWO] += half * u2
+                moves[i, first + THREE] += half * u3
+
+
+@jit
+def combine(table: Any, stake: Any, multipliers: Any, pull: Any, A: Any) -> None:
+    """pull = sum_i multiplier_i (C_i - W_i) / unit."""
+    for r in range(np.uint64(len(stake))):
+        for j in range(r * A, r * A + A):
+            total = 0.0
+            for i in range(len(multipliers)):
+                total += multipliers[i] * table[j, i + 1]
+            pull[j] = total * stake[r, 0]
+
+
+@jit
+def mixture(c: Any, multipliers: Any, mixed: Any) -> None:
+    """Add sum_i multiplier_i c_i to `mixed`, for c [m, S * A]."""
+    for i in range(len(multipliers)):
+        for p in range(len(mixed)):
+            mixed[p] += multipliers[i] * c[i, p]
