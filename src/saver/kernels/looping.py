@@ -33,7 +33,7 @@ from saver.problem.checks import LARGEST
 
 
 @inner
-def play_alike(  # noqa: PLR0912, PLR0915  (in the order of the reference)
+def play_alike(  # noqa: PLR0912  (in the order of the reference)
     scene: Any, rules: Any, sheets: Any, run: Any, g: Any, free: Any, candidate: int, until: int, acting: Any,
     world: Any,
 ) -> Any:  # fmt: skip
@@ -51,22 +51,13 @@ def play_alike(  # noqa: PLR0912, PLR0915  (in the order of the reference)
     noise, longest = sheets.kinds[candidate].noise, sheets.kinds[candidate].longest
     L, steps = len(scene.factor), 0
     same, since = sheets.kinds[candidate].same == 1, 0 if tracked else L
-    if free is None:
-        worths(scene.factor, run.reach, visits, 0, g)
-    if free is not None:
-        for i in range(len(g.state)):
-            g.state[i].worth, g.state[i].believed = free.worth[candidate, i], np.nan
+    drawn_worths(scene, run, g, free, candidate, visits)
     k = 0 if past else now.done
     while k < until and run.stop[0] == 0:
         # what the candidate would do, and whether it may be played
         if since < L:
-            if free is None:
-                steps, same = reach(scene, run.tracker.choice, first_row, by_node, sheets, run.reach)
-                noise, longest = scene.noise[steps], scene.length[steps]
-                worths(scene.factor, run.reach, visits, steps, g)
-            if free is not None:
-                foresee(scene, run, free, by_node, since, g)
-                same = g.certified and as_baseline(scene, run.tracker.choice, 0, by_node, sheets)
+            steps, same = tracked_worths(scene, sheets, run, g, free, first_row, by_node, since, visits)
+            noise, longest = scene.noise[steps], scene.length[steps]
         kind, credited, last = candidate, g.certified and same, (noise, longest)
         for i in range(len(g.state)):
             g.state[i].value = g.state[i].worth
@@ -114,6 +105,32 @@ def play_alike(  # noqa: PLR0912, PLR0915  (in the order of the reference)
 
 
 @inlined
+def drawn_worths(scene: Any, run: Any, g: Any, free: Any, candidate: int, visits: Any) -> None:
+    """What a drawn candidate is truly worth."""
+    if free is None:
+        worths(scene.factor, run.reach, visits, 0, g)
+    if free is not None:
+        for i in range(len(g.state)):
+            g.state[i].worth, g.state[i].believed = free.worth[candidate, i], np.nan
+
+
+@inlined
+def tracked_worths(
+    scene: Any, sheets: Any, run: Any, g: Any, free: Any, first_row: int, by_node: bool, since: int,
+    visits: Any,
+) -> Any:  # fmt: skip
+    """What a tracked one is worth; its steps, where these are known, and whether it is the baseline."""
+    steps, same = 0, False
+    if free is None:
+        steps, same = reach(scene, run.tracker.choice, first_row, by_node, sheets, run.reach)
+        worths(scene.factor, run.reach, visits, steps, g)
+    if free is not None:
+        foresee(scene, run, free, by_node, since, g)
+        same = g.certified and as_baseline(scene, run.tracker.choice, 0, by_node, sheets)
+    return steps, same
+
+
+@inlined
 def passed(
     scene: Any, rules: Any, sheets: Any, run: Any, g: Any, free: Any, candidate: int, tracked: bool,
     steps: int, visits: Any,
@@ -134,7 +151,7 @@ def passed(
 
 
 @inlined
-def walk(  # noqa: PLR0912, PLR0915  (every estimator and law in one pass over the steps)
+def walk(  # noqa: PLR0912  (every estimator and law in one pass over the steps)
     scene: Any, rules: Any, sheets: Any, run: Any, g: Any, free: Any, kind: int, choice: Any, tracked: bool,
     first_row: int, by_node: bool, learned: bool, taught: bool, past: bool, acting: Any, world: Any,
 ) -> Any:  # fmt: skip
@@ -196,15 +213,19 @@ def walk(  # noqa: PLR0912, PLR0915  (every estimator and law in one pass over t
     if counted and over:
         run.ends[0, p] += 1.0
         run.ends[1, p] += r
-    if weighted:
-        if not abs(weighed) <= LARGEST:
-            return 0
-        now = run.now
-        now.weighted += 1
-        now.weighted_mean, now.weighted_squares = welford(
-            now.weighted, now.weighted_mean, now.weighted_squares, weighed
-        )
-    return taken
+    return taken if not weighted or take_weighted(run.now, weighed) else 0
+
+
+@inlined
+def take_weighted(now: Any, x: float) -> Any:
+    """An importance-weighted return enters the statistics; False if it is refused."""
+    if not abs(x) <= LARGEST:
+        return False
+    now.weighted += 1
+    now.weighted_mean, now.weighted_squares = welford(
+        now.weighted, now.weighted_mean, now.weighted_squares, x
+    )
+    return True
 
 
 @inlined

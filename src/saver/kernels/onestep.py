@@ -13,10 +13,10 @@ import numpy as np
 
 from saver._jit import inlined, inner
 from saver.kernels.candidates import place
-from saver.kernels.forms import DESIGN, EXPLORE, NO_GATE, SAFE, TREE
+from saver.kernels.forms import DESIGN, EARN, EXPLORE, NO_GATE, SAFE, TREE
 from saver.kernels.keeping import COUNT
 from saver.kernels.ledgers import credit_at, required_at
-from saver.kernels.oneway import keep_means
+from saver.kernels.oneway import keep_means, keep_sums
 from saver.kernels.rails import KNOWN, MEAN, SCALE, TRUE, WHERE
 from saver.kernels.streams import draw, take
 from saver.kernels.tracking import comes_first, drawn_row, pick, rate, rescore, row_of
@@ -28,89 +28,87 @@ def play_one_step(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in re
 ) -> Any:
     """Episodes up to number `until`, each a `candidate` or what it falls back to; False if one is refused."""
     now, seen, c, state, table = run.now, run.seen, g.fixed[0], g.state[0], g.tables[0]
-    b, T, score, choice = run.tracker
     s, A, enough = scene.start[0], scene.uniform.shape[1], now.enough
     design_row = row_of(scene, rules.first_row, now.by_node == 1, 0, s)
     row = design_row if candidate == DESIGN else row_of(scene, 0, rules.explore_by_node, 0, s)
     safe = sheets.sure[drawn_row(scene, sheets, SAFE, 0, s)]
-    planned, gated, fine = now.planned == 1, rules.gate != NO_GATE, True
+    planned, gated = now.planned == 1, rules.gate != NO_GATE
     k, explored, base = now.done, now.explored, now.baseline
     exact, designed, bound = now.exact, now.designed, state.bound
     earned, worst, gained = state.earned, state.worst, state.gained
     required, surplus = required_at(g, 0, c.low), credit_at(g, 0, c.low)
-    true_value, true_required, spare = c.true_value, c.true_required, c.tolerance
-    a, least, most = choice[row], c.least, c.most
+    a, least, most = run.tracker.choice[row], c.least, c.most
     while k < until and run.stop[0] == 0:
         k += 1
-        kind, low, budget = candidate, 0.0, exact * surplus + bound - designed * required
+        kind, played, low, budget = candidate, a, 0.0, exact * surplus + bound - designed * required
         same = gated and a == safe
         if gated and not same:
             low = lower_end(g, table, seen, s * A + a, c.floor)
-            kind = candidate if budget + low - required >= -spare else SAFE
-        if kind == candidate:
-            p = s * A + a
+            if budget + low - required < -c.tolerance:
+                kind, played = SAFE, safe
+                if rules.earner:
+                    played, surely = earner_of(scene, seen, g, s, safe, budget - required + c.tolerance)
+                    kind, low = (EARN, surely) if played != safe else (SAFE, low)
+        p = s * A + played
+        if kind == SAFE:
+            k, base, exact, worst, a, fine = play_safely(
+                scene, rules, run, g, (k, base, exact, worst, a), (row, design_row, played, p),
+                (low, bound, designed, earned), until, world,
+            )  # fmt: skip
+            if not fine:
+                return False
+        else:
             x = observe(scene, rules, c, table, g.data, seen, p, True, world)
             if x < least or x > most:
                 return False
             earned += table[TRUE, p]
             if same:
                 exact += 1
+            elif gated:
+                designed, gained, bound = earned_one(g, designed, gained, bound, x, low)
+                if rules.paced or kind == EARN:
+                    state.last_low = low
             else:
                 designed += 1
-                if gated:
-                    gained += x
-                    by_low, by_sum = bound + low, gained - g.table[place(designed)]
-                    bound = by_sum if by_sum > by_low else by_low
-                    if rules.paced:
-                        state.last_low = low
-                else:
-                    run.visited[p] += 1.0
-            T[row, a] += 1.0
-            first = candidate == DESIGN and comes_first(run.needed, seen, p, enough)
-            score[row, a] = rate(b[row, a], T[row, a], first)
-            if candidate == EXPLORE:
-                explored += 1
-                if planned:
-                    rescore(run.tracker, design_row, a, comes_first(run.needed, seen, p, enough))
-            a = pick(score, row)
-        else:
-            played, surely = safe, 0.0
-            if rules.earner:
-                played, surely = instead_one(
-                    scene.nodes.available[s], seen[s * A : s * A + A], g.tables[0, :, s * A : s * A + A],
-                    g.knows, g.depth, c.floor, safe, c.low, budget - required + spare,
-                )  # fmt: skip
-            p = s * A + played
-            if played != safe:
-                x = observe(scene, rules, c, table, g.data, seen, p, True, world)
-                fine = least <= x <= most
-                earned += table[TRUE, p]
-                designed += 1
-                gained += x
-                state.last_low, bound = surely, max(bound + surely, gained - g.table[place(designed)])
-                T[design_row, played] += 1.0
-                if planned:
-                    rescore(run.tracker, design_row, played, comes_first(run.needed, seen, p, enough))
-                    a = pick(score, row)
-            else:
-                k, base, exact, worst, a, fine = play_safely(
-                    scene, rules, run, g, (k, base, exact, worst, a), (row, design_row, played, p),
-                    (low, bound, designed, earned), until, world,
-                )  # fmt: skip
-            if not fine:
-                return False
-        worst = min(worst, base * true_value + earned - k * true_required)
+                run.visited[p] += 1.0
+            explored += kind == EXPLORE
+            a = follow_one(run, (row, design_row, a, played, p), kind, planned, enough)
+        worst = min(worst, base * c.true_value + earned - k * c.true_required)
         if candidate == EXPLORE and explored >= rules.explorations and not rules.explore_by_clock:
             break
-    choice[row] = a
+    run.tracker.choice[row] = a
     if planned and rules.plan == TREE:
         run.mark[s], run.dirty[0], run.dirty_count[0] = True, s, 1
     keep_means(gated, seen, table, c.floor)
-    now.done, now.explored, now.baseline = k, explored, base
-    now.exact, now.designed, now.units = exact, designed, designed
-    state.earned, state.worst, state.bound = earned, worst, bound
-    state.gained, state.proxy, state.length = gained, designed * c.full, designed * 1.0
+    counts = (k, explored, base, exact, designed, designed)
+    keep_sums(now, state, counts, (earned, worst, bound, gained, designed * c.full, designed * 1.0))
     return True
+
+
+@inlined
+def earned_one(g: Any, designed: int, gained: float, bound: float, x: float, low: float) -> Any:
+    """What the ledger counts with one designed episode more."""
+    designed, gained = designed + 1, gained + x
+    by_low, by_sum = bound + low, gained - g.table[place(designed)]
+    return designed, gained, by_sum if by_sum > by_low else by_low
+
+
+@inlined
+def follow_one(run: Any, places: Any, kind: int, planned: bool, enough: int) -> Any:
+    """What the tracker learns from an episode, and the candidate's next action."""
+    row, design_row, a, played, p = places
+    b, T, score, _ = run.tracker
+    needed = comes_first(run.needed, run.seen, p, enough)
+    if kind == EARN:
+        T[design_row, played] += 1.0
+        if not planned:
+            return a
+    else:
+        T[row, played] += 1.0
+        score[row, played] = rate(b[row, played], T[row, played], kind == DESIGN and needed)
+    if planned and kind != DESIGN:
+        rescore(run.tracker, design_row, played, needed)
+    return pick(score, row)
 
 
 @inlined
@@ -145,6 +143,14 @@ def play_safely(
 def lower_end(g: Any, table: Any, seen: Any, p: int, floor: float) -> Any:
     """The lower end of a pair's box."""
     return max(table[MEAN, p] - g.depth[place(int(seen[p, COUNT]))], floor)
+
+
+@inlined
+def earner_of(scene: Any, seen: Any, g: Any, s: int, safe: int, spare: float) -> Any:
+    """`instead_one` of what is known."""
+    A, c = scene.uniform.shape[1], g.fixed[0]
+    here, table = seen[s * A : s * A + A], g.tables[0, :, s * A : s * A + A]
+    return instead_one(scene.nodes.available[s], here, table, g.knows, g.depth, c.floor, safe, c.low, spare)
 
 
 @inner

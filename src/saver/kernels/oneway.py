@@ -20,21 +20,20 @@ from saver.play.nodes import richest
 
 
 @inlined
-def play_one_way(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in registers)
+def play_one_way(  # noqa: PLR0915  (one loop whose numbers stay in registers)
     scene: Any, rules: Any, sheets: Any, run: Any, g: Any, candidate: int, until: int, world: Any
 ) -> Any:
     """Episodes up to number `until`, each a `candidate` or what it falls back to; False if one is refused."""
     now, seen, c, state, table = run.now, run.seen, g.fixed[0], g.state[0], g.tables[0]
     L, ways, factor = len(scene.factor), run.ways, scene.factor
-    exploring, gated, learns = candidate == EXPLORE, rules.gate != NO_GATE, rules.learn_from_baseline
+    exploring, gated = candidate == EXPLORE, rules.gate != NO_GATE
     by_node = rules.explore_by_node if exploring else now.by_node == 1
     first_row = 0 if exploring else rules.first_row
     k, explored, base = now.done, now.explored, now.baseline
     exact, designed, units, bound = now.exact, now.designed, now.units, state.bound
     earned, worst, gained, proxy, length = state.earned, state.worst, state.gained, state.proxy, state.length
     required, surplus = required_at(g, 0, c.low), credit_at(g, 0, c.low)
-    baseline = sheets.kinds[SAFE]
-    safe = trail(scene, sheets.sure, baseline.first, baseline.by_node == 1, ways[SAFE])
+    safe = trail(scene, sheets.sure, sheets.kinds[SAFE].first, sheets.kinds[SAFE].by_node == 1, ways[SAFE])
     fine, since, steps, same, worth = True, 0, 0, False, 0.0
     while k < until and run.stop[0] == 0 and fine:
         # what the candidate would do, and whether it may be played
@@ -48,14 +47,13 @@ def play_one_way(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in reg
             spare = exact * surplus + bound - designed * required - required + c.tolerance
             if spare + low < 0.0:
                 kind, value, taken, credited = SAFE, 0.0, safe, True
-                if rules.earner:
-                    went, surely = instead_one_way(scene, run, g, safe, spare)
-                    if went > 0:
-                        kind, taken, credited, low = EARN, went, False, surely
-                        value = summed(factor, ways[EARN], went, table[TRUE])
+                went, surely = instead_one_way(scene, rules, run, g, safe, spare)
+                if went > 0:
+                    kind, taken, credited, low = EARN, went, False, surely
+                    value = summed(factor, ways[EARN], went, table[TRUE])
 
         # the episode, and what it taught
-        learned = kind != SAFE or learns
+        learned = kind != SAFE or rules.learn_from_baseline
         total, fine = walk_way(scene, rules, run, g, ways[kind], taken, learned, gated, world)
         since = learn(scene, rules, run, kind, taken, learned)
 
@@ -69,15 +67,11 @@ def play_one_way(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in reg
             gained, proxy, length = gained + total, proxy + v, length + scene.length[taken]
             if gated:
                 state.last_proxy, state.last_longest, state.last_low = v, scene.length[taken], low
-                if units == designed:
-                    found = gained - g.table[place(units)]
-                else:
-                    state.gained, state.proxy, state.length = gained, proxy, length
-                    found = designed_worth(g, 0)
+                state.gained, state.proxy, state.length = gained, proxy, length
+                found = gained - g.table[place(units)] if units == designed else designed_worth(g, 0)
                 bound = max(bound + low, found)
-            else:
-                for t in range(taken):
-                    run.visited[ways[kind, t]] += factor[t]
+            for t in range(0 if gated else taken):
+                run.visited[ways[kind, t]] += factor[t]
         k += 1
         base += kind == SAFE
         earned += value
@@ -87,11 +81,16 @@ def play_one_way(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in reg
             if explored >= rules.explorations and not rules.explore_by_clock:
                 break
     keep_means(gated, seen, table, c.floor)
-    now.done, now.explored, now.baseline = k, explored, base
-    now.exact, now.designed, now.units = exact, designed, units
-    state.earned, state.worst, state.bound = earned, worst, bound
-    state.gained, state.proxy, state.length = gained, proxy, length
+    counts = (k, explored, base, exact, designed, units)
+    keep_sums(now, state, counts, (earned, worst, bound, gained, proxy, length))
     return fine
+
+
+@inlined
+def keep_sums(now: Any, state: Any, counts: Any, sums: Any) -> None:
+    """What stood in registers."""
+    now.done, now.explored, now.baseline, now.exact, now.designed, now.units = counts
+    state.earned, state.worst, state.bound, state.gained, state.proxy, state.length = sums
 
 
 @inlined
@@ -150,8 +149,10 @@ def summed(factor: Any, way: Any, steps: int, table: Any) -> Any:
 
 
 @inlined
-def instead_one_way(scene: Any, run: Any, g: Any, safe: int, spare: float) -> Any:
+def instead_one_way(scene: Any, rules: Any, run: Any, g: Any, safe: int, spare: float) -> Any:
     """`instead`: the steps of the earner and its lower value; no steps for the baseline."""
+    if not rules.earner:
+        return 0, 0.0
     for p in range(len(run.seen)):
         g.tables[0, LIKELY, p] = likely_mean(g, run.seen, 0, p)
     surely, likely = richest(scene.nodes, g.shaped[0, LOWER], g.shaped[0, LIKELY], run.earner)

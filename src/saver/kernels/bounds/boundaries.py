@@ -92,7 +92,7 @@ def best_theta(D: float, W: Any, T: Any, lower: Any, upper: Any) -> float:
     mu_p is `lower` up to theta = W_p / T_p and `upper` from there on, T >= 0.
     """
     ratio, drop = np.empty(len(W)), np.empty(len(W))
-    slope, size, first, end, theta = D, abs(D), 0, 0, 0.0
+    slope, size, n, theta = D, abs(D), 0, 0.0
     for p in range(len(W)):
         if T[p] > 0.0 and W[p] < 0.0:
             slope -= T[p] * upper[p]
@@ -100,28 +100,22 @@ def best_theta(D: float, W: Any, T: Any, lower: Any, upper: Any) -> float:
         elif T[p] > 0.0:
             slope -= T[p] * lower[p]
             size += T[p] * max(abs(lower[p]), abs(upper[p]))
-            ratio[end], drop[end] = W[p] / T[p], T[p] * (upper[p] - lower[p])
-            end += 1
-    while slope > ROUNDING * size and first < end:
-        pivot = ratio[(first + end) // 2]
-        less, equal, below, at = 0.0, 0.0, first, end
-        i = first
-        while i < at:  # those below the pivot to the front, those above to the back
-            if ratio[i] < pivot:
-                less += drop[i]
-                ratio[i], ratio[below] = ratio[below], ratio[i]
-                drop[i], drop[below] = drop[below], drop[i]
-                below += 1
-                i += 1
-            elif ratio[i] > pivot:
-                at -= 1
-                ratio[i], ratio[at] = ratio[at], ratio[i]
-                drop[i], drop[at] = drop[at], drop[i]
-            else:
-                equal += drop[i]
-                i += 1
-        if less >= slope:
-            end = below
-        else:
-            theta, slope, first = pivot, slope - less - equal, at
+            ratio[n], drop[n] = W[p] / T[p], T[p] * (upper[p] - lower[p])
+            n += 1
+    while slope > ROUNDING * size and n > 0:
+        one, other, third = ratio[0], ratio[n // 2], ratio[n - 1]
+        pivot = max(min(one, other), min(max(one, other), third))
+        left, below, through = n, 0.0, 0.0
+        for i in range(left):  # no branches: they would be guessed wrong
+            x = drop[i]
+            below += x if ratio[i] < pivot else 0.0
+            through += x if ratio[i] <= pivot else 0.0
+        beyond = below < slope
+        if beyond:
+            theta, slope = pivot, slope - through
+        n = 0
+        for i in range(left):
+            keep = ratio[i] > pivot if beyond else ratio[i] < pivot
+            ratio[n], drop[n] = ratio[i], drop[i]
+            n += 1 if keep else 0
     return theta
