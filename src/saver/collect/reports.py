@@ -20,7 +20,7 @@ from saver.problem.guardrail import Rail
 from saver.problem.statement import Problem
 
 if TYPE_CHECKING:
-    from saver.collect.campaign import Campaign
+    from saver.collect.known import Known
 
 PICTURES = ("png", "pdf", "svg")
 
@@ -114,7 +114,7 @@ def question(problem: Problem) -> str:
     return f"{name}: value above the baseline's" if problem.against else f"{name}: value"
 
 
-def write_all(campaign: Campaign, folder: Path, looks: list[list[float]]) -> None:
+def write_all(campaign: Known, folder: Path, looks: list[list[float]]) -> None:
     """report.md and what it shows."""
     problem = campaign.problem
     rows = campaign.uncertainty(next(iter(problem.targets)), against=problem.against)
@@ -125,7 +125,7 @@ def write_all(campaign: Campaign, folder: Path, looks: list[list[float]]) -> Non
     write(folder, "report.md", "\n".join(page(campaign, rows, bool(looks))) + "\n")
 
 
-def page(campaign: Campaign, rows: list[Uncertain], drawn: bool) -> list[str]:
+def page(campaign: Known, rows: list[Uncertain], drawn: bool) -> list[str]:
     """The report in lines."""
     problem, budget = campaign.problem, campaign.budget
     lines = ["# Campaign", "", repr(campaign), "", campaign.ended or "It goes on."]

@@ -110,22 +110,6 @@ class Certified(Risks):
             return float(self.range * spent(*self.capital, Q))
         return float(missing(rate, v, length, self.rule))
 
-    def ends(self, book: CertifiedBook) -> tuple[Floats, Floats]:
-        """The box now: lower and upper ends."""
-        if book.now is None:
-            book.now = self.box_of(book.first, ())
-            if book.every is not None:
-                (low, high), (other, above) = book.now, self.box_of(book.every, self.away(book))
-                lower = np.maximum(low, other)
-                book.now = lower, np.maximum(lower, np.minimum(high, above))
-        lower, upper = book.now
-        return lower, upper
-
-    def middle(self, book: CertifiedBook) -> tuple[Floats, Floats]:
-        """Midpoints and half-lengths of the box now."""
-        lower, upper = self.ends(book)
-        return (lower + upper) / 2, (upper - lower) / 2
-
     def lower(self, book: CertifiedBook, play: Play) -> float:
         """V(b; lower ends), or of the worst that it can draw where the draws decide all."""
         lower = self.ends(book)[0]

@@ -1,4 +1,4 @@
-"""What trials that are out, or lost, may cost: of these nobody knows whether they ran.
+"""What trials that are out, or lost, may cost and hide: of these nobody knows whether they ran.
 
 In any order each counts with min(0, low - required), low the largest lower value so far. Where trials start
 in the order of asking, those out have run up to some one: the least over these (docs/proof/losses.md).
@@ -9,6 +9,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
+from saver._types import Floats
 from saver.safety.argument import Argument
 from saver.safety.entries import CertifiedBook, Gone, Line
 
@@ -19,6 +22,22 @@ class Risks(Argument):
     def away(self, book: CertifiedBook) -> list[Line]:
         """The trials that are out."""
         return [book.lines[number] for number in book.out]
+
+    def ends(self, book: CertifiedBook) -> tuple[Floats, Floats]:
+        """The box now: lower and upper ends."""
+        if book.now is None:
+            book.now = self.box_of(book.first, ())
+            if book.every is not None:
+                (low, high), (other, above) = book.now, self.box_of(book.every, self.away(book))
+                lower = np.maximum(low, other)
+                book.now = lower, np.maximum(lower, np.minimum(high, above))
+        lower, upper = book.now
+        return lower, upper
+
+    def middle(self, book: CertifiedBook) -> tuple[Floats, Floats]:
+        """Midpoints and half-lengths of the box now."""
+        lower, upper = self.ends(book)
+        return (lower + upper) / 2, (upper - lower) / 2
 
     def group(self, book: CertifiedBook, line: Line, number: int) -> Gone:
         """Where lost trials of the same policy are counted."""
