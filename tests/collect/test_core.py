@@ -13,7 +13,7 @@ from worlds import CELLS as SMALL, WORLDS
 import saver
 from saver import COLLECTORS, Campaign, Collector, Episode, Player, scenarios
 from saver.collect import Setup
-from saver.collect.apply import apply
+from saver.collect.campaign import happen
 from saver.collect.decide import decide
 from saver.collect.events import Abandoned, Asked, Learned, Told
 from saver.collect.snapshot import dump
@@ -75,7 +75,7 @@ def test_a_state_is_a_fold_of_its_events_cut_anywhere(name, world, monkeypatch):
         monkeypatch.setattr(ledger, "freeze", no_decision)
     state, kept = State.begin(setup, 4), None
     for place, event in enumerate(events):
-        state = apply(setup, state, event)
+        state = happen(setup, state, event)
         if place == len(events) // 2:
             kept = json.loads(json.dumps(dump(setup, state)))
     live = campaign.state()
@@ -87,7 +87,7 @@ def test_a_state_is_a_fold_of_its_events_cut_anywhere(name, world, monkeypatch):
     assert middle.asked < state.asked
     resumed = restored(setup, kept)
     for event in events[len(events) // 2 + 1 :]:
-        resumed = apply(setup, resumed, event)
+        resumed = happen(setup, resumed, event)
     assert dump(setup, resumed, list(campaign.events)) == live
 
 
@@ -107,9 +107,9 @@ def test_deciding_changes_nothing_and_gives_the_same_again(name, world):
         events = [decide(setup, state) for _ in range(2)]
         assert json.dumps(dump(setup, state)) == before
         assert pack(events[0], small=True) == pack(events[1], small=True)
-        state = apply(setup, state, events[0])
+        state = happen(setup, state, events[0])
         trial = state.out[events[0].number]
-        state = apply(setup, state, Told(trial.number, player.run(trial)))
+        state = happen(setup, state, Told(trial.number, player.run(trial)))
 
 
 def test_an_asked_names_what_it_can_and_holds_small_integers_where_it_follows():

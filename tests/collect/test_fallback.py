@@ -9,7 +9,7 @@ from worlds import WORLDS
 
 from saver import COLLECTORS, Campaign, Collector, Episode, Mdp, Player, Problem, SubGaussian, scenarios
 from saver.collect import Setup
-from saver.collect.apply import apply
+from saver.collect.campaign import happen
 from saver.collect.decide import fall_back, visits
 from saver.collect.snapshot import dump
 from saver.collect.state import DESIGNED, State
@@ -262,7 +262,7 @@ def test_a_campaign_with_earners_out_goes_on_from_plain_data_and_from_its_events
     assert twin.state() == live
     state = State.begin(campaign._setup, 2)
     for event in campaign.events:
-        state = apply(campaign._setup, state, unpack(json.loads(json.dumps(pack(event, small=True)))))
+        state = happen(campaign._setup, state, unpack(json.loads(json.dumps(pack(event, small=True)))))
     assert dump(campaign._setup, state, list(campaign.events)) == live
     for one in (campaign, twin):
         for trial, episode in waiting:

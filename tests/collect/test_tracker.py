@@ -7,9 +7,8 @@ import pytest
 
 from saver import COLLECTORS, Campaign, Player, scenarios
 from saver.collect import Setup
-from saver.collect.planned import unplanned
 from saver.collect.planning import needed_pairs
-from saver.collect.state import Outstanding
+from saver.collect.state import Outstanding, unplanned
 from saver.kernels.believing import UNNEEDED
 from saver.simulator import knowledge_of
 

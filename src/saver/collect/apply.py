@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from saver._jit import brief
-from saver.collect.answers import look, look_due
 from saver.collect.events import Abandoned, Asked, Cancelled, Event, Extended, Learned, Told, Trial
-from saver.collect.planned import following, policy_of
 from saver.collect.setup import Setup
-from saver.collect.state import State, settle
-from saver.estimate.log import take
+from saver.collect.state import State, following, policy_of, settle
+from saver.estimate.importance import take_weighted
 from saver.problem.episode import Episode
 
 
@@ -58,10 +56,10 @@ def _told(setup: Setup, state: State, event: Told) -> None:
     trial, episode = state.out.pop(event.number), event.episode
     learned = trial.kind != "baseline" or setup.collector.learn_from_baseline
     if learned and (event.complete or setup.counts_parts):
-        weighted = None
         if setup.weighs(trial):
-            weighted = trial.follows.chances(episode.states, episode.actions)
-        take(setup.problem.mdp, setup.problem.first, state.sums, episode, weighted, event.complete)
+            chances = trial.follows.chances(episode.states, episode.actions)
+            take_weighted(setup.problem.mdp, setup.problem.first, state.sums, episode, chances)
+        state.sums.add(setup.problem.mdp, episode, event.complete)
     if learned:
         _guarded(setup, state, episode)
     count_visits(state.counts[trial.kind], setup.stage.grid.slot, episode.states, episode.actions)
@@ -73,8 +71,6 @@ def _told(setup: Setup, state: State, event: Told) -> None:
         else:
             taught = seen if learned or (rail is not None and rail.learned) else None
             keeper.tell(state.books[name], event.number, play, taught, event.complete)
-    if look_due(state):
-        state.looks.append(look(setup, state))
 
 
 @brief

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from saver._jit import plainly
-from saver.collect import admit, decide as deciding, snapshot
+from saver.collect import admit, answers, decide as deciding, snapshot
 from saver.collect.apply import apply
 from saver.collect.collectors import Collector
-from saver.collect.events import Event, Trial
+from saver.collect.events import Event, Told, Trial
 from saver.collect.knowledge import Knowledge
 from saver.collect.known import Known, alone
 from saver.collect.setup import Precise, Setup, check_stopping
@@ -35,6 +35,14 @@ def caution(number: int) -> None:
         AssumptionWarning,
         stacklevel=6,
     )
+
+
+def happen(setup: Setup, state: State, event: Event) -> State:
+    """The state after an event: the same object, changed. Now and then it keeps a look at the answer."""
+    state = apply(setup, state, event)
+    if isinstance(event, Told) and answers.look_due(state):
+        state.looks.append(answers.look(setup, state))
+    return state
 
 
 class Campaign(Known):
@@ -97,7 +105,7 @@ class Campaign(Known):
 
     def _take(self, event: Event) -> None:
         self._torn = True  # until all of it has happened
-        self._state = apply(self._setup, self._state, event)
+        self._state = happen(self._setup, self._state, event)
         if self._events is not None:
             self._events.append(event)
         self._torn = False

@@ -14,9 +14,20 @@ from saver._jit import brief
 from saver._types import Bools, Floats, Ints
 from saver.collect.events import BASELINE, EXPLORE, PLAN, Asked, Plan, Trial
 from saver.collect.knowledge import Statistics
-from saver.collect.planned import Following, exploration_of, following, policy_of
 from saver.collect.setup import Setup
-from saver.collect.state import DESIGNED, KINDS, State, budgets, generator_at, nearest, words
+from saver.collect.state import (
+    DESIGNED,
+    KINDS,
+    Following,
+    State,
+    budgets,
+    exploration_of,
+    following,
+    generator_at,
+    nearest,
+    policy_of,
+    words,
+)
 from saver.estimate.log import seen_moves
 from saver.kernels.believing import next_plan
 from saver.play.nodes import richest

@@ -18,9 +18,8 @@ from saver.collect.answers import Comparison, Uncertain
 from saver.collect.collectors import Collector
 from saver.collect.events import Event, Trial
 from saver.collect.knowledge import Statistics
-from saver.collect.planned import policies_of
 from saver.collect.setup import Precise, Setup
-from saver.collect.state import State, believed, budgets, nearest
+from saver.collect.state import State, believed, budgets, nearest, policies_of
 from saver.errors import InvalidData, InvalidProblem
 from saver.estimate import Estimate
 from saver.play.policy import Policy

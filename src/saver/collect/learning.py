@@ -25,7 +25,7 @@ DESIGNS = ("exact", "target", "baseline")
 class Learner:
     """Plans in the model of what was told; the target is followed where nothing was seen."""
 
-    is_tree, planner, exact_on_graph = False, None, False
+    is_tree, planner, only_state, exact_on_graph = False, None, None, False
 
     def __init__(self, problem: Problem, collector: Collector, episodes: int) -> None:
         self.problem, self.collector, self.episodes = problem, collector, episodes

@@ -45,6 +45,7 @@ class Designer:
         self.needed = needed_pairs(self.asked.size, episodes)
         self.is_tree = is_tree(problem.mdp)
         self.planner = Planner(problem.mdp) if collector.design == "exact" else None
+        self.only_state = self.planner.only_state if self.planner is not None else None
         self.allowed = problem.mdp.available.copy()
         self.safe = weights(problem.mdp, problem.baseline)
         if collector.design == "sepec":
@@ -77,7 +78,7 @@ class Designer:
     @property
     def exact_on_graph(self) -> bool:
         """Whether the exact program is solved, for more than one decision."""
-        return self.planner is not None and self.planner.only_state is None
+        return self.planner is not None and self.only_state is None
 
     def design(
         self, statistics: Statistics, variance: Floats, required: Floats, paced: Floats, warm: Any = None
@@ -114,7 +115,7 @@ class Designer:
         """The exact safe design for what is believed; as safe as can be where nothing reaches the bound."""
         assert self.planner is not None
         means, w = self.problem.means(statistics.constraint_mean), self.asked.size**2 * variance
-        if (only := self.planner.only_state) is not None:
+        if (only := self.only_state) is not None:
             policy = self.problem.mdp.uniform.copy()
             here = np.array(means[:, only])
             row = one_row if len(here) > 1 else row_of_one

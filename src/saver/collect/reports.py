@@ -121,7 +121,7 @@ def write_all(campaign: Known, folder: Path, looks: list[list[float]]) -> None:
     if looks:
         campaign.plot(folder / "campaign.png")
     write(folder, "looks.csv", as_csv(look_columns(problem), looks))
-    write(folder, "uncertainty.csv", as_csv(Uncertain._fields, rows))
+    write(folder, "uncertainty.csv", as_csv(tuple(Uncertain.__annotations__), rows))
     write(folder, "report.md", "\n".join(page(campaign, rows, bool(looks))) + "\n")
 
 

@@ -116,7 +116,7 @@ class Setup:
     def _ledgers(self, terms: Terms) -> dict[str, Ledger]:
         found = {}
         for kept in self.guards:
-            own = terms._replace(guarded=kept.rail)
+            own = terms.of(kept.rail)
             found[kept.plugin] = ledger_for("plugin", own)
             if kept.used is not None:
                 found[kept.used] = ledger_for(self.collector.ledger, own)

@@ -18,8 +18,7 @@ from saver._types import Ints
 from saver.collect import Collector, Setup
 from saver.collect.decide import new_plan
 from saver.collect.knowledge import Statistics
-from saver.collect.planned import following, unplanned
-from saver.collect.state import State
+from saver.collect.state import State, following, unplanned
 from saver.engine.layout import lay_rules, lay_scene, lay_sheets, quick_loops, rows_of
 from saver.engine.layrails import lay_free, lay_rails, lay_study
 from saver.engine.reference import interval_of, run_once
@@ -216,7 +215,7 @@ class Worker:
         self.run = run.following(tracker)
         if self.free is not None:
             believed = nothing_believed() if belief is None else belief
-            self.free = self.free._replace(belief=Followed.of(believed, len(run.path)))
+            self.free = self.free.changed(belief=Followed.of(believed, len(run.path)))
 
     def _look(self, out: Out) -> None:
         """What is kept of the estimates at a checkpoint; intervals at all times are right in the limit."""

@@ -11,7 +11,7 @@ import numpy as np
 from saver._types import Floats, Ints
 from saver.collect import Collector, Setup
 from saver.collect.knowledge import extra, floored
-from saver.collect.planned import unplanned
+from saver.collect.state import unplanned
 from saver.design.closed import going_on, own_step
 from saver.engine.layrails import is_tabled, lay_law
 from saver.estimate import ESTIMATORS
@@ -314,7 +314,7 @@ def _plan_kind(setup: Setup, tracked: bool) -> int:
         return FIXED
     if collector.design in ("closed-form", "as-printed") and tracked:
         return TREE if designer.is_tree else DAG
-    if designer.planner is not None and designer.planner.only_state is not None and tracked:
+    if designer.only_state is not None and tracked:
         return ONE
     return OUTSIDE
 

@@ -203,7 +203,7 @@ def lay_free(setup: Setup, truth: Truth, policies: Sequence[Floats], before: Fre
     drawn[SAFE] = False
     worth = np.array([[play.value(mean) for mean in truth.means] for play in plays])
     if before is not None:
-        return before._replace(worth=worth, drawn=np.array(drawn, dtype=np.int64))
+        return before.changed(worth=worth, drawn=np.array(drawn, dtype=np.int64))
     model, means = truth.scenario.world.mdp, np.array(truth.means)
     to = model.flow.indptr.astype(np.int64), model.flow.indices.astype(np.int64), model.flow.data
     true = Foresight(*to, model.start, means.reshape(len(means), -1))

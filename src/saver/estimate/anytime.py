@@ -19,7 +19,7 @@ import numpy as np
 from saver._types import Floats
 from saver.estimate.importance import by_weights
 from saver.estimate.interval import Estimate
-from saver.estimate.weighed import HIDDEN, Entry, RewardBook, RewardTally, Weights, weigh
+from saver.estimate.weighed import HIDDEN, Entry, RewardBook, RewardTally, Weights
 from saver.kernels.bounds.noise import EIGHT, log_sets, most_visits, unseen
 from saver.kernels.bounds.sequence import (
     Bands,
@@ -33,6 +33,7 @@ from saver.kernels.bounds.sequence import (
     steer,
     steering,
     variance_of,
+    weigh,
 )
 from saver.play.stage import Play, farthest
 from saver.problem.bellman import visits
@@ -74,7 +75,7 @@ class Anytime:
         self.most = np.broadcast_to(self.stage.most, (mdp.states, mdp.actions)).ravel()
         self.unit = variance_of(self.numbers)
         self._bands: dict[float, Bands] = {}
-        self._steps = self.stage.nodes._replace(discount=1.0)
+        self._steps = self.stage.nodes.changed(discount=1.0)
 
     def bands(self, level: float) -> Bands:
         """What an interval at this level needs."""
@@ -200,7 +201,7 @@ class Anytime:
 
     def _await(self, tally: RewardTally, entry: Entry) -> None:
         """What is known of visits that may be hidden."""
-        pairs, visits, sure = entry.way
+        pairs, visits, sure = entry.play if entry.kept is None else entry.kept
         if tally.awaited is None:
             tally.missed, tally.most, tally.awaited, tally.walked = (np.zeros(len(tally.T)) for _ in range(4))
         if not sure:
@@ -232,7 +233,7 @@ class Anytime:
             other = self.sides(self.told(book, hiding=True), numbers, level, c)
             low, high = max(found.low, other.low), min(found.high, other.high)
             narrower = min(found, other, key=lambda one: one.high - one.low)
-            return narrower._replace(low=low, high=high)
+            return Sides(low, high, *narrower[2:])
         return found
 
     def sides(self, tally: RewardTally, numbers: Bands, level: float, c: Floats | None = None) -> Sides:

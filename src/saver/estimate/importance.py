@@ -28,10 +28,10 @@ from saver.estimate.certainty import noise_of, weighted
 from saver.estimate.interval import Estimate, Missing, from_parts, nothing_seen
 from saver.problem.bellman import by_step
 from saver.problem.checks import LARGEST, SUM_TOLERANCE, show
-from saver.problem.episode import Columns
+from saver.problem.episode import Columns, Episode
 from saver.problem.history import episodes_of
 from saver.problem.mdp import Mdp
-from saver.problem.moments import Moments
+from saver.problem.moments import Moments, Sums, moment_step
 from saver.problem.promise import Bounded, SubGaussian
 
 if TYPE_CHECKING:
@@ -58,6 +58,15 @@ def importance_return(
             f"the propensities {propensities.tolist()} are too small"
         )
     return weighted
+
+
+def take_weighted(mdp: Mdp, target: Floats, sums: Sums, episode: Episode, propensities: Floats) -> None:
+    """An episode that was checked before counts for importance weighting."""
+    s, a = episode.states, episode.actions
+    weighted = importance_return(mdp, target, s, a, episode.rewards, propensities)
+    count, mean, squares = sums.weighted
+    sums.weighted = (count + 1, *moment_step(count + 1, mean, squares, weighted))
+    sums.weighted_seen[s, a] = True
 
 
 def running_ratios(mdp: Any, target: Floats, many: Columns, propensities: Floats) -> Floats:

@@ -11,7 +11,7 @@ from scipy import sparse
 from saver._types import Floats
 from saver.errors import InvalidData, InvalidProblem
 from saver.estimate.certainty import certainty, certainty_estimated, covered_share
-from saver.estimate.importance import importance, importance_return, importance_returns
+from saver.estimate.importance import importance, importance_returns, take_weighted
 from saver.estimate.interval import Estimate
 from saver.estimate.recursion import Moves
 from saver.problem import checks
@@ -19,7 +19,7 @@ from saver.problem.bellman import weights
 from saver.problem.episode import Columns, Episode
 from saver.problem.history import suspects
 from saver.problem.model import END
-from saver.problem.moments import Moments, Sums, moment_step
+from saver.problem.moments import Moments, Sums
 from saver.problem.promise import Bounded, SubGaussian
 
 ESTIMATORS = ("certainty", "certainty-estimated", "importance")
@@ -88,7 +88,10 @@ class Log:
         if not isinstance(episode, Episode):
             episode = Episode(states, actions, rewards, propensities=propensities, final_state=final_state)
         weighted = episode.propensities if complete else None
-        take(self.mdp, self.target, self.sums, episode.check(self.mdp, complete), weighted, complete)
+        checked = episode.check(self.mdp, complete)
+        if weighted is not None:
+            take_weighted(self.mdp, self.target, self.sums, checked, weighted)
+        self.sums.add(self.mdp, checked, complete)
 
     def extend(self, episodes: Columns) -> None:
         """Take in many episodes at once, as `saver.data.read_log` gives them; if one is refused, none is."""
@@ -109,19 +112,6 @@ class Log:
     def estimate(self, kind: str = "certainty", level: float = 0.95) -> Estimate:
         """The value of the target, by one of "certainty", "certainty-estimated" and "importance"."""
         return estimate(self.mdp, self.target, self.sums, kind, level, self.reward)
-
-
-def take(
-    mdp: Any, target: Floats, sums: Sums, episode: Episode, propensities: Floats | None, complete: bool = True
-) -> None:
-    """Add an episode that was checked before; with propensities it counts for importance weighting too."""
-    s, a, r = episode.states, episode.actions, episode.rewards
-    if propensities is not None:
-        weighted = importance_return(mdp, target, s, a, r, propensities)
-        count, mean, squares = sums.weighted
-        sums.weighted = (count + 1, *moment_step(count + 1, mean, squares, weighted))
-        sums.weighted_seen[s, a] = True
-    sums.add(mdp, episode, complete)
 
 
 def take_all(mdp: Any, target: Floats, sums: Sums, many: Columns) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from saver._jit import brief
 from saver.problem.codec import portable
 from saver.safety.entries import OUT
 
@@ -35,11 +34,6 @@ class Entry:
     rewards: Any = None
     play: Any = field(default=None, init=False)  # visits, and whether it goes one way: known from the trial
     kept: Any = None  # the same, once it is out no longer: pairs, visits, sure
-
-    @property
-    def way(self) -> Any:
-        """Pairs, visits and whether it goes one way only."""
-        return self.kept if self.kept is not None else self.play
 
 
 @portable("reward-tally")
@@ -96,15 +90,3 @@ class RewardBook:
     lines: dict[int, Entry] = field(default_factory=dict)
     versions: dict[int, Any] = field(default_factory=dict)
     asked: int = 0
-
-
-@brief
-def weigh(pairs: Any, rewards: Any, w: Any, v: Any, T: Any, total: Any, W: Any, V: Any, Q: Any) -> None:
-    """The samples of an episode enter the sums of their pairs."""
-    for t in range(len(pairs)):
-        p = pairs[t]
-        T[p] += 1.0
-        total[p] += rewards[t]
-        W[p] += w[t]
-        V[p] += v[t]
-        Q[p] += v[t] * v[t]

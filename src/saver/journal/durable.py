@@ -18,7 +18,7 @@ from saver.collect import admit
 from saver.collect.campaign import Campaign
 from saver.collect.decide import decide
 from saver.collect.events import Event, Trial
-from saver.collect.planned import policies_of
+from saver.collect.state import policies_of
 from saver.errors import CampaignEnded, InvalidData, TooManyOut
 from saver.journal import requests
 from saver.journal.folding import Lease, Stated, Verified, verify

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 from saver._jit import plainly
 from saver.collect import snapshot
-from saver.collect.apply import apply
-from saver.collect.campaign import Campaign
+from saver.collect.campaign import Campaign, happen
 from saver.collect.collectors import Collector
 from saver.collect.events import Event, Learned
 from saver.collect.setup import Setup
@@ -141,7 +140,7 @@ class Fold:
         """What a record does: to the campaign, and to leases."""
         self.stale = True  # until all of it has happened
         if event is not None:
-            apply(self.setup, self.state, event)
+            happen(self.setup, self.state, event)
         if record.trial is not None and "until" in more:  # it was asked for, starts, or its lease is renewed
             self.leases[record.trial] = Lease(more["until"], more.get("started", True))
         elif record.trial is not None and event is not None:

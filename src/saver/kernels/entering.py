@@ -10,6 +10,7 @@ from saver._jit import inlined, inner, jit
 from saver.kernels.bounds.capital import bet
 from saver.kernels.candidates import along, place
 from saver.kernels.forms import DESIGN, EXPLORE, LATEST, PAPER, PLUGIN, SAFE
+from saver.kernels.keeping import COUNT
 from saver.kernels.ledgers import (
     bet_on,
     bet_safely,
@@ -231,6 +232,21 @@ def flush(weights: Any, visited: Any, now: Any) -> None:
         visited[p] += now.uncounted * weights[DESIGN, s, a]
     now.uncounted = 0
     now.uncounted_explore = 0
+
+
+@inlined
+def keep_sums(now: Any, state: Any, counts: Any, sums: Any) -> None:
+    """What stood in registers."""
+    now.done, now.explored, now.baseline, now.exact, now.designed, now.units = counts
+    state.earned, state.worst, state.bound, state.gained, state.proxy, state.length = sums
+
+
+@inlined
+def keep_means(gated: bool, seen: Any, table: Any, floor: float) -> None:
+    """What sums of expected visits are made of at checkpoints, where no ledger is: see `add_up`."""
+    for p in range(0 if gated else len(seen)):
+        table[COUNTED, p], table[SEEN, p] = seen[p, COUNT], table[MEAN, p]
+        table[LOWER, p] = max(table[MEAN, p], floor) if seen[p, COUNT] > 0.0 else floor
 
 
 # -- the truth ---------------------------------------------------------------------------------------------

@@ -148,6 +148,10 @@ class Free(NamedTuple):
     truth: Followed
     belief: Followed
 
+    def changed(self, **parts: Any) -> Free:
+        """The same but for these."""
+        return self._replace(**parts)
+
 
 # What is kept of each answer, of a run, and of each guardrail, at every checkpoint: see `Runs`.
 ANSWER = np.dtype(

@@ -13,10 +13,10 @@ import numpy as np
 
 from saver._jit import inlined, inner
 from saver.kernels.candidates import place
+from saver.kernels.entering import keep_means, keep_sums
 from saver.kernels.forms import DESIGN, EARN, EXPLORE, NO_GATE, SAFE, TREE
 from saver.kernels.keeping import COUNT
 from saver.kernels.ledgers import credit_at, required_at
-from saver.kernels.oneway import keep_means, keep_sums
 from saver.kernels.rails import KNOWN, MEAN, SCALE, TRUE, WHERE
 from saver.kernels.streams import draw, take
 from saver.kernels.tracking import comes_first, drawn_row, pick, rate, rescore, row_of

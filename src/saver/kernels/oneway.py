@@ -10,10 +10,11 @@ from typing import Any
 
 from saver._jit import inlined
 from saver.kernels.candidates import place
+from saver.kernels.entering import keep_means, keep_sums
 from saver.kernels.forms import EARN, EXPLORE, NO_GATE, SAFE
 from saver.kernels.keeping import COUNT
 from saver.kernels.ledgers import credit_at, designed_worth, likely_mean, required_at
-from saver.kernels.rails import COUNTED, LIKELY, LOWER, MEAN, SCALE, SEEN, TRUE, WHERE
+from saver.kernels.rails import LIKELY, LOWER, MEAN, SCALE, TRUE, WHERE
 from saver.kernels.streams import draw, take
 from saver.kernels.tracking import learn, row_at
 from saver.play.nodes import richest
@@ -87,13 +88,6 @@ def play_one_way(  # noqa: PLR0915  (one loop whose numbers stay in registers)
 
 
 @inlined
-def keep_sums(now: Any, state: Any, counts: Any, sums: Any) -> None:
-    """What stood in registers."""
-    now.done, now.explored, now.baseline, now.exact, now.designed, now.units = counts
-    state.earned, state.worst, state.bound, state.gained, state.proxy, state.length = sums
-
-
-@inlined
 def walk_way(
     scene: Any, rules: Any, run: Any, g: Any, way: Any, taken: int, learned: bool, gated: bool, world: Any
 ) -> Any:
@@ -163,11 +157,3 @@ def instead_one_way(scene: Any, rules: Any, run: Any, g: Any, safe: int, spare: 
     if alike(run.ways[EARN], steps, run.ways[SAFE], safe) or spare + low < 0.0:
         return 0, 0.0
     return steps, low
-
-
-@inlined
-def keep_means(gated: bool, seen: Any, table: Any, floor: float) -> None:
-    """What sums of expected visits are made of at checkpoints, where no ledger is: see `add_up`."""
-    for p in range(0 if gated else len(seen)):
-        table[COUNTED, p], table[SEEN, p] = seen[p, COUNT], table[MEAN, p]
-        table[LOWER, p] = max(table[MEAN, p], floor) if seen[p, COUNT] > 0.0 else floor

@@ -43,6 +43,10 @@ class Nodes(NamedTuple):
             float(mdp.discount),
         )
 
+    def changed(self, **parts: Any) -> Nodes:
+        """The same but for these."""
+        return self._replace(**parts)
+
 
 @jit
 def forward(nodes: Any, b: Any, mean: Any, mass: Any, N: Any) -> Any:

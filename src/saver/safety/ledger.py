@@ -42,6 +42,10 @@ class Terms(NamedTuple):
     order: str = "any"
     guarded: Rail | None = None
 
+    def of(self, rail: Rail) -> Terms:
+        """The same of another guardrail."""
+        return self._replace(guarded=rail)
+
     @property
     def rail(self) -> Rail:
         """What is guarded; the problem's first where nothing else is said."""

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saver._jit import inlined, jit, loop
+from saver._jit import brief, inlined, jit, loop
 from saver._types import Floats
 from saver.kernels.bounds.boundaries import best_rho, best_theta, mixture_two_sided
 from saver.kernels.bounds.noise import Numbers, Rule, ends_hiding
@@ -245,3 +245,15 @@ def side(gained: float, u: float, c: Any, W: Any, lower: Any, upper: Any, sign: 
         end += rest * (bottom[p] if rest >= 0.0 else top[p])
         slack += abs(rest) * (top[p] - bottom[p]) / 2
     return end, theta * u, slack
+
+
+@brief
+def weigh(pairs: Any, rewards: Any, w: Any, v: Any, T: Any, total: Any, W: Any, V: Any, Q: Any) -> None:
+    """The samples of an episode enter the sums of their pairs."""
+    for t in range(len(pairs)):
+        p = pairs[t]
+        T[p] += 1.0
+        total[p] += rewards[t]
+        W[p] += w[t]
+        V[p] += v[t]
+        Q[p] += v[t] * v[t]
