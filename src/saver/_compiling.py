@@ -73,7 +73,8 @@ class Watch(event.Listener):  # type: ignore[misc]
     """What is said of all compiling in this process."""
 
     def __init__(self) -> None:
-        self.functions, self.seconds, self.said, self.silent = 0, 0.0, False, False
+        self.functions, self.seconds, self.said = 0, 0.0, False
+        self.silent = False  # where somebody else says it
         self.works: list[_Work] = []  # that may not have ended
         self.drawn: Callable[[str], None] | None = None  # by whom: told how far it is, "" at the end
 
@@ -85,10 +86,6 @@ class Watch(event.Listener):  # type: ignore[misc]
     def on_end(self, heard: Any) -> None:
         """A function was compiled."""
         self.functions += 1
-
-    def hush(self) -> None:
-        """Say nothing: somebody else does."""
-        self.silent = True
 
     def see(self, call: Callable[[], Any]) -> Any:
         """The result of a call that compiles."""

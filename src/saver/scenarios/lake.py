@@ -52,18 +52,12 @@ def lake(
     start = np.array([letter == "S" for letter in letters], dtype=float)
     mdp = table.model(HORIZON[size], start, lasts=True, action_names=ACTIONS)
     done, reward, to = table.rows[:, 5], table.rows[:, 4], table.rows[:, 2].astype(int)
-    goal = table.mean(reward)
+    mean = table.mean(reward)
     fell = done * np.array([letter == "H" for letter in letters])[to] * (table.rows[:, 0] != to)
-    Q = table.optimal(DISCOUNT)
-    return scenario(
-        "lake",
-        mdp,
-        Stakes(alpha, delta, constraint_variance, episodes),
-        reward=Gaussian(goal, 0.01 + goal * (1.0 - goal)),
-        constraint_mean=1.0 - table.mean(fell),
-        target=softmax(Q / softness, axis=1),
-        baseline=greedy(Q, baseline_share),
-    )
+    Q, goal = table.optimal(DISCOUNT), Gaussian(mean, 0.01 + mean * (1.0 - mean))
+    target, baseline = softmax(Q / softness, axis=1), greedy(Q, baseline_share)
+    stakes = Stakes(alpha, delta, constraint_variance, episodes)
+    return scenario("lake", mdp, stakes, goal, 1.0 - table.mean(fell), target, baseline)
 
 
 def table_of(size: int) -> Moves:

@@ -199,15 +199,9 @@ def movielens(
             movies = ids[chosen]
             reward = Empirical([[column[~np.isnan(column)] for column in matrix[:, chosen].T]])
     mdp, variance = bandit_model(actions, [f"movie {number}" for number in movies]), reward.variance
-    return scenario(
-        "movielens",
-        mdp,
-        Stakes(alpha, delta, constraint_variance, episodes),
-        reward=reward,
-        constraint_mean=1.0 - (variance - variance.min()) / (np.ptp(variance) or 1.0),
-        target=target,
-        baseline=always(mdp, 0),
-    )
+    safe = 1.0 - (variance - variance.min()) / (np.ptp(variance) or 1.0)
+    stakes = Stakes(alpha, delta, constraint_variance, episodes)
+    return scenario("movielens", mdp, stakes, reward, safe, target, baseline=always(mdp, 0))
 
 
 def embedded_table() -> MovieTable:

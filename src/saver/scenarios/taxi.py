@@ -44,16 +44,11 @@ def taxi(
         between(name, share, 0.0, 1.0, closed=(True, True))
     table = GymTable.of(table_of())
     mdp = table.model(horizon, starts(), action_names=ACTIONS)
-    reward, Q = table.rows[:, 4], table.optimal(DISCOUNT)
-    return scenario(
-        "taxi",
-        mdp,
-        Stakes(alpha, delta, constraint_variance, episodes),
-        reward=Gaussian(table.mean(reward), 1.0),
-        constraint_mean=table.mean((reward != ILLEGAL).astype(float)),
-        target=greedy(Q, target_share),
-        baseline=greedy(Q, baseline_share),
-    )
+    rewards, Q = table.rows[:, 4], table.optimal(DISCOUNT)
+    reward, legal = Gaussian(table.mean(rewards), 1.0), table.mean((rewards != ILLEGAL).astype(float))
+    target, baseline = greedy(Q, target_share), greedy(Q, baseline_share)
+    stakes = Stakes(alpha, delta, constraint_variance, episodes)
+    return scenario("taxi", mdp, stakes, reward, legal, target, baseline)
 
 
 def starts() -> Floats:

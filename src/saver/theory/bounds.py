@@ -1,11 +1,8 @@
 """Theorem 1, Theorem 2 and the oracle's Proposition 2, term by term; how fast regret falls, measured.
 
-Constants are those of the formal statements. Where a bound is of the form O(.) or Omega(.), its constant is
-hidden: the number shown is for a constant of 1 and says how a term scales, not how large it is. n = K L
-samples, S the states in which some behaviour can act, A the actions, eta the largest mean in magnitude.
-The fourth term of Theorem 2 is printed with L S A and derived, for both bounds, with L S A^2: that is used.
-The first term, M(s1)^2 / n, divides by samples what holds per episode: no behaviour has below M(s1)^2 / K.
-Theorem 2 and Proposition 2 are for trees; on graphs M is Algorithm 2's B, and the numbers prove nothing.
+Constants are those of the formal statements, and 1 where O(.) or Omega(.) hides them. n = K L samples, S the
+states in which some behaviour can act, A the actions, eta the largest mean in magnitude. Theorem 2 and
+Proposition 2 are for trees; on graphs M is Algorithm 2's B, and the numbers prove nothing.
 """
 
 from __future__ import annotations

@@ -7,18 +7,18 @@ import math
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from saver._types import Floats
-from saver.collect.setup import Precise
+from saver.collect import Precise
 from saver.design.closed import check_variance
 from saver.design.exact import ExactDesign, exact_pair
 from saver.errors import Infeasible
-from saver.problem import checks, weights
-from saver.problem.statement import Problem, light
-from saver.problem.world import Scenario
+from saver.problem import Problem, Scenario, checks, weights
+from saver.problem.statement import light
 from saver.theory import hardness as paper
 from saver.theory.believed import AT_ONCE, Delivery, believed_scenario, known_twin, remarks
 from saver.theory.bounds import Bound, Bounds, bounds
@@ -41,8 +41,7 @@ class Diagnosis:
         stderr: the standard error that `Way.episodes` is for: the one asked for, or else what the exact safe
             design reaches at this budget.
         spread: M(s), [S] on a tree, B_t(s) of Algorithm 2, [L, S], on a graph; NaN where nothing can be.
-        spread_total: M, their sum.
-        spread_root: M(s_1)^2, on trees the smallest limit of all.
+            `spread_total` is M, their sum; `spread_root` is M(s_1)^2, on trees the smallest limit of all.
         unconstrained: the limit of the exact design without safety, with its `unconstrained_gap`.
         price: the safe limit over the unconstrained one; `gap` is how far the safe limit may be from optimal.
         costs: which guardrail costs what: by how many per cent one per cent more of what may be given up
@@ -77,7 +76,9 @@ class Diagnosis:
     def report(self, width: int = 110) -> str:
         """Everything, in words and numbers, in lines of at most `width` characters where words allow it."""
         width = min(width, 110)
-        return "\n".join(_wrapped(line, width) for line in _lines(self, width)) + "\n"
+        fill = partial(textwrap.fill, width=width, break_long_words=False, break_on_hyphens=False)
+        indented = ((line, " " * (4 + len(line) - len(line.lstrip()))) for line in _lines(self, width))
+        return "".join(f"{fill(line, subsequent_indent=indent)}\n" for line, indent in indented)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, fit for JSON: None for what is not finite, {"not defined, because": ...} for others."""
@@ -119,7 +120,7 @@ def diagnose(
     else:
         checks.kind("scenario", scenario, Scenario)
         stated, (made, notes) = scenario.problem, known_twin(scenario)
-    known = stated.reward is not None, 0 if stated.history is None else stated.history.episodes
+    known = stated.reward is not None, stated.history.episodes if stated.history else 0
     K = checks.whole("episodes", made.episodes if episodes is None else episodes, 1)
     if stderr is not None:
         stderr = checks.between("stderr", stderr, 0.0, math.inf, closed=(False, False))
@@ -134,6 +135,7 @@ def diagnose(
     forecast = Forecast(made, K, feedback, *known)
     free, safe = _exact(made, variance, seconds)
     ways, wanted = forecast.ways(closed.policy, free, safe, stderr)
+    price, gap = (safe, safe) if isinstance(safe, Undefined) else (safe.price, safe.gap)
     at_once = ways
     if not feedback.complete:
         goal = None if isinstance(wanted, Undefined) else wanted
@@ -155,8 +157,8 @@ def diagnose(
         bounds=bounds(at, hard, problem.delta, n, variance, eta, terms.printed.holds is True),
         unconstrained=free.limit,
         unconstrained_gap=free.gap,
-        price=safe if isinstance(safe, Undefined) else safe.price,
-        gap=safe if isinstance(safe, Undefined) else safe.gap,
+        price=price,
+        gap=gap,
         costs={} if isinstance(safe, Undefined) else costs_of(made.rails, safe),
         feedback=feedback,
         ways=ways,
@@ -185,13 +187,6 @@ def _plain(value: Any) -> Any:
 
 
 # -- in words --
-
-
-def _wrapped(line: str, width: int) -> str:
-    indent = "    " + " " * (len(line) - len(line.lstrip()))
-    return textwrap.fill(
-        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    )
 
 
 def _lines(d: Diagnosis, width: int) -> Iterator[str]:

@@ -1,12 +1,8 @@
-"""The paper's hardness parameters and its tractability condition (eq. 7), from their definitions.
+"""The paper's hardness parameters and its tractability condition (eq. 7); docs/paper.md compares its forms.
 
-H*(1) = (alpha V_c(pi_0) + D_0) / (alpha V_c(pi_0)) with D_0 = V_c(b_*) - V_c(pi_0) in the text of Theorem 1.
-The formal statement has the absolute value, and the safe oracle's value in the place of V_c(b_*), which makes
-it depend on the budget. Here it is the absolute value with b_*, and that is used in the bound.
-
-H*(2)(s) is defined twice. Before Theorem 2 (eq. 9), which the bounds use,
+H*(1) = (alpha V_c(pi_0) + D_0) / (alpha V_c(pi_0)) with D_0 = V_c(b_*) - V_c(pi_0), or |D_0|.
+H*(2)(s) before Theorem 2 (eq. 9), which the bounds use, and in its proof:
     1 / (alpha mu_c(s,0)) sum over a != 0 of pi(a|s) sigma(s,a) min+{D(s,a), D(s,0) - D(s,a)},
-in step 7 of its proof and of the oracle's
     sum over a of b_*(a|s) min+{D(s,a), D(s,0) - D(s,a)},
 with D(s,a) = max_a' mu_c(s,a') - mu_c(s,a), min+{x, y} = |min{x, y}| and 0 the baseline's action.
 """
@@ -22,13 +18,12 @@ import numpy as np
 from saver._types import Bools, Floats, Ints
 from saver.design import Design, dag, is_tree, tree
 from saver.play.nodes import Nodes
-from saver.problem import minimising
+from saver.problem import Mdp, Problem, minimising
 from saver.problem.bellman import by_step
 from saver.problem.guardrail import Rail
-from saver.problem.mdp import Mdp
-from saver.problem.statement import Problem
 
 NOTHING = 1e-12  # a share of the baseline's value that is rounding
+ONE_ACTION = "and the paper's has one action in each state"
 
 
 @dataclass(frozen=True)
@@ -140,7 +135,7 @@ def hardness(rail: Rail, variance: Floats, mean: Floats, at: Nodewise, earned: f
     gaps = np.abs((1.0 - rail.alpha) * level[:, None] - here)[others & (at.target > 0)]
     gap: Number = float(gaps.min(initial=np.inf))
     if drawn.any():
-        gap = Undefined("the baseline is random, and the paper's has one action in each state")
+        gap = Undefined(f"the baseline is random, {ONE_ACTION}")
     elif not len(gaps):
         gap = Undefined("the target plays only what the baseline plays")
     elif gap == 0.0:
@@ -163,7 +158,7 @@ def _total(values: Floats, at: Nodewise, drawn: Floats) -> Number:
         return float(values.sum())
     where = at.label(int(bad[0]))
     if drawn[bad[0]]:
-        return Undefined(f"the baseline is random in {where}, and the paper's has one action in each state")
+        return Undefined(f"the baseline is random in {where}, {ONE_ACTION}")
     return Undefined(f"the baseline's action has no positive constraint mean in {where}")
 
 
@@ -181,12 +176,8 @@ class Condition:
 class Tractability:
     """The tractability condition, as printed and as derived.
 
-    With r = 1 - V_c(b-) / V_c(pi_0), C_sigma = max b_*(a|s) and x = C_sigma r / alpha, b- played for
-    C_sigma (n - sqrt(n)) samples is affordable iff sqrt(n) (1 - x) + x >= 0. So x <= 1 excludes no budget,
-    and x > 1 allows sqrt(n) <= x / (x - 1) only: an upper bound. The printed condition drops C_sigma from the
-    second term and divides by 1 - x, negative when x > 1, without turning the inequality:
-    sqrt(n) >= (r / alpha) / (x - 1). (The printed C_sigma divides b_* by M(s) once more, which is not
-    scale-free; here b_* is normalised.)
+    b- played for C_sigma (n - sqrt(n)) samples is affordable iff sqrt(n) (1 - x) + x >= 0: x <= 1 excludes no
+    budget, x > 1 allows sqrt(n) <= x / (x - 1) only. As printed it is sqrt(n) >= (r / alpha) / (x - 1).
 
     Attributes:
         worst_value: V_c(b-), the smallest constraint value that any behaviour has.
