@@ -91,7 +91,13 @@ class Watch(event.Listener):  # type: ignore[misc]
         """The result of a call that compiles."""
         if working():
             return call()
-        work, began, before = self._start(call), time.monotonic(), self.seconds
+        work, usual = _Work(call), threading.stack_size(STACK)
+        try:
+            work.start()
+        finally:
+            threading.stack_size(usual)
+        self.works.append(work)
+        began, before = time.monotonic(), self.seconds
         try:
             while not work.ended.wait(TICK):
                 self.seconds = before + time.monotonic() - began
@@ -107,15 +113,6 @@ class Watch(event.Listener):  # type: ignore[misc]
         if work.error is not None:
             raise work.error
         return work.found
-
-    def _start(self, call: Callable[[], Any]) -> _Work:
-        work, usual = _Work(call), threading.stack_size(STACK)
-        try:
-            work.start()
-        finally:
-            threading.stack_size(usual)
-        self.works.append(work)
-        return work
 
     def _show(self) -> None:
         """Say that it compiles, once, and move the bar where there is a terminal."""

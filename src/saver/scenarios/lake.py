@@ -1,9 +1,7 @@
 """Gymnasium's FrozenLake: a slippery lake with holes, crossed on foot.
 
 A move goes where it should or to either side, a third each. Reaching the goal or a hole ends the walk; what
-is left of the episode is spent in one added state, so that all episodes are equally long. The target is soft
-in the optimal Q of the .99-discounted reward, the baseline nearly greedy in it. What is guarded is not to
-fall into a hole.
+is left of the episode is spent in one added state, so that all episodes are equally long.
 """
 
 from __future__ import annotations
@@ -38,8 +36,9 @@ def lake(
 ) -> Scenario:
     """Gymnasium's FrozenLake, 4x4 or 8x8: reach the goal, and guard against falling into a hole.
 
-    The target is softmax(Q / softness), the baseline greedy with `baseline_share` and else uniform. A reward
-    is 1 for the goal, with variance .01 more than that of the coin that decides it.
+    The target is softmax(Q / softness), Q being optimal for the .99-discounted reward; the baseline is greedy
+    in it with `baseline_share` and else uniform. A reward is 1 for the goal, with variance .01 more than that
+    of the coin that decides it.
     """
     from scipy.special import softmax
 

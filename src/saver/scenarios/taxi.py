@@ -1,8 +1,4 @@
-"""Gymnasium's Taxi: fetch a passenger and take them where they want to go.
-
-500 states and 200 steps; moves are deterministic, starts are not. Target and baseline are nearly greedy for
-the .99-discounted reward. What is guarded is not to pick up or drop where that is not allowed.
-"""
+"""Gymnasium's Taxi: fetch a passenger and take them where they want to go; only starts are random."""
 
 from __future__ import annotations
 
@@ -37,8 +33,9 @@ def taxi(
 ) -> Scenario:
     """Gymnasium's Taxi, 500 states: deliver the passenger, and guard against illegal stops.
 
-    Target and baseline take the best action with these shares, and else any. Rewards have Gymnasium's means
-    and variance 1; a step is worth 1 of the constraint unless it is an illegal pick-up or drop-off.
+    Target and baseline take the best action for the .99-discounted reward with these shares, and else any.
+    Rewards have Gymnasium's means and variance 1; a step is worth 1 of the constraint unless it is an illegal
+    pick-up or drop-off.
     """
     for name, share in (("target_share", target_share), ("baseline_share", baseline_share)):
         between(name, share, 0.0, 1.0, closed=(True, True))

@@ -53,40 +53,28 @@ class Bound:
 
 @dataclass(frozen=True)
 class LowerBound:
-    """Theorem 1: no safe algorithm has a smaller regret on every problem, up to a hidden constant.
+    """Theorem 1: no safe algorithm has a smaller regret on every problem, up to a hidden constant."""
 
-    Attributes:
-        bandit: max{A^(1/3), H1^2 A^(2/3)} / n^(3/2).
-        mdp: max{sqrt(S A L^2), H1^2 S A L^2} / n^(3/2); with one state and step its exponents of A are larger
-            than the bandit's, so that the bandit form is not a case of it.
-        presumes: what the theorem assumes and whether it is so here.
-    """
-
-    bandit: Number
-    mdp: float
-    presumes: dict[str, bool]
+    bandit: Number  # max{A^(1/3), H1^2 A^(2/3)} / n^(3/2), no case of the other: exponents of A differ
+    mdp: float  # max{sqrt(S A L^2), H1^2 S A L^2} / n^(3/2)
+    presumes: dict[str, bool]  # what the theorem assumes, and whether it is so here
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """All bounds at one budget.
+    """All bounds at one budget: Theorem 1, Theorem 2, Proposition 2; and from how many samples on.
 
-    Attributes:
-        lower: Theorem 1.
-        saver_mse, saver_violations: Theorem 2; violations are episodes whose believed budget is below 0.
-        oracle_mse, oracle_violations: Proposition 2.
-        applies_from: the number of samples above which Theorem 2 and Proposition 2 are stated: the smallest n
-            with n / log(S A n (n + 1) / delta) >= 32 (L S A^2)^2 + S A / gap^2 + 1 / (4 H2^2).
-        exploration: n_x of Corollary 4, in samples.
+    The last two are stated from the smallest n on with
+    n / log(S A n (n + 1) / delta) >= 32 (L S A^2)^2 + S A / gap^2 + 1 / (4 H2^2).
     """
 
     lower: LowerBound
     saver_mse: Bound
-    saver_violations: Bound
+    saver_violations: Bound  # episodes whose believed budget is below 0
     oracle_mse: Bound
     oracle_violations: Bound
     applies_from: Number
-    exploration: Number
+    exploration: Number  # n_x of Corollary 4, in samples
 
 
 def bounds(

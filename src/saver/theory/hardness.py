@@ -98,24 +98,15 @@ def nodewise(problem: Problem, design: Design) -> Nodewise:
 
 @dataclass(frozen=True, eq=False)
 class Hardness:
-    """Both parameters in both definitions.
+    """Both parameters in both definitions; terms are NaN where they are not defined."""
 
-    Attributes:
-        one: H*(1) with |D_0|.
-        one_signed: H*(1) with the signed D_0.
-        two: H*(2) as defined before Theorem 2, summed; `two_per_state` its terms, NaN where not defined.
-        two_proof: H*(2) as in the proof, summed; `two_proof_per_state` its terms.
-        gap: the smallest |(1 - alpha) mu_c(s,0) - mu_c(s,a)| over actions that the target plays and the
-            baseline does not: the gap of Theorem 2's budget. (The printed D(s,a) is 0 for the best action.)
-    """
-
-    one: float
-    one_signed: float
-    two: Number
-    two_per_state: Floats
-    two_proof: Number
+    one: float  # H*(1) with |D_0|
+    one_signed: float  # with the sign of D_0
+    two: Number  # H*(2) as defined before Theorem 2, summed
+    two_per_state: Floats  # its terms
+    two_proof: Number  # H*(2) as in the proof, summed
     two_proof_per_state: Floats
-    gap: Number
+    gap: Number  # the smallest |(1 - alpha) mu_c(s,0) - mu_c(s,a)| over what the target alone plays
 
 
 def hardness(rail: Rail, variance: Floats, mean: Floats, at: Nodewise, earned: float) -> Hardness:
@@ -164,12 +155,12 @@ def _total(values: Floats, at: Nodewise, drawn: Floats) -> Number:
 
 @dataclass(frozen=True)
 class Condition:
-    """One form of the condition: n must be `sense` `samples`; `holds` at the budget asked about."""
+    """One form of the condition: n must be `sense` `samples`."""
 
     formula: str
     sense: str
     samples: Number
-    holds: bool | Undefined
+    holds: bool | Undefined  # at the budget asked about
 
 
 @dataclass(frozen=True)
@@ -178,18 +169,12 @@ class Tractability:
 
     b- played for C_sigma (n - sqrt(n)) samples is affordable iff sqrt(n) (1 - x) + x >= 0: x <= 1 excludes no
     budget, x > 1 allows sqrt(n) <= x / (x - 1) only. As printed it is sqrt(n) >= (r / alpha) / (x - 1).
-
-    Attributes:
-        worst_value: V_c(b-), the smallest constraint value that any behaviour has.
-        room: r, the share of the baseline's value that the worst behaviour loses.
-        c_sigma: the largest b_*(a|s).
-        x: C_sigma r / alpha.
     """
 
-    worst_value: float
-    room: float
-    c_sigma: Number
-    x: Number
+    worst_value: float  # V_c(b-), the smallest constraint value that any behaviour has
+    room: float  # r, the share of the baseline's value that the worst behaviour loses
+    c_sigma: Number  # the largest b_*(a|s)
+    x: Number  # C_sigma r / alpha
     printed: Condition
     derived: Condition
 

@@ -12,10 +12,9 @@ import numpy as np
 
 from saver._types import Floats
 from saver.collect.decide import follow_design
+from saver.play import Play, Stage
 from saver.play.nodes import richest
-from saver.play.stage import Play, Stage
-from saver.problem import Problem, visits
-from saver.problem.bellman import return_variance
+from saver.problem import Problem, return_variance, visits
 from saver.problem.guardrail import Rail
 from saver.safety import Terms
 from saver.safety.foreseen import Foreseen
