@@ -108,7 +108,7 @@ class Watch(event.Listener):  # type: ignore[misc]
             work.unwanted = True
             raise
         finally:
-            self._clear()
+            self._draw()
         self.works.remove(work)
         if work.error is not None:
             raise work.error
@@ -119,21 +119,17 @@ class Watch(event.Listener):  # type: ignore[misc]
         if not self.said and not self.silent and self.seconds >= SILENT:
             self.said = True
             _say(f"{SAID}\n")
-        told = f"{self.functions} functions, {self.seconds:.0f} s"
-        if self.said and self.drawn is not None:
-            self.drawn(f"compiling: {told}")
-        elif self.said and _is_terminal():
-            free = WIDTH - BLOCK
-            place = abs(int(self.seconds / TICK) % (2 * free) - free)
-            bar = " " * place + "#" * BLOCK + " " * (free - place)
-            _say(f"\rsaver: [{bar}] {told}")
+        told, free = f"{self.functions} functions, {self.seconds:.0f} s", WIDTH - BLOCK
+        place = abs(int(self.seconds / TICK) % (2 * free) - free)
+        bar = " " * place + "#" * BLOCK + " " * (free - place)
+        self._draw(f"compiling: {told}", f"\rsaver: [{bar}] {told}")
 
-    def _clear(self) -> None:
-        """Leave nothing of the bar."""
+    def _draw(self, text: str = "", line: str = "\r\033[K") -> None:
+        """A text for whoever draws it, or else a line on a terminal; nothing is left of both at the end."""
         if self.said and self.drawn is not None:
-            self.drawn("")
+            self.drawn(text)
         elif self.said and _is_terminal():
-            _say("\r\033[K")
+            _say(line)
 
     def leave(self) -> None:
         """At the end of the process: machine code must not be made while its compiler is taken down."""

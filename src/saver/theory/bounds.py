@@ -20,8 +20,7 @@ from saver.collect import Collector
 from saver.design import exact
 from saver.engine import simulate
 from saver.errors import InvalidProblem
-from saver.problem import checks
-from saver.problem.world import Scenario
+from saver.problem import Scenario, checks
 from saver.theory.hardness import Hardness, Nodewise, Number, Undefined
 
 SMALLEST_DEVIATION = 1.0 / 16.0  # that Theorem 1 presumes
@@ -106,21 +105,10 @@ def bounds(
     unknown = means * size**2 * two**2 * M**2 * math.sqrt(log(n))  # the term of the unknown variances
     varies = Term(form.format("3/2"), unknown / (b_min**1.5 * n**1.5), hidden=True)
     varies_too = Term(form.format("1/2"), unknown / (b_min**1.5 * n**0.5), hidden=True)
-    bandit: Number = Undefined("the model has more than one decision")
-    if len(at.mdp.layers) == 1 and S == 1:
-        bandit = max(A ** (1 / 3), hard.one**2 * A ** (2 / 3)) / n**1.5
-    mdp = max(math.sqrt(S * A * L**2), hard.one**2 * (S * A * L**2)) / n**1.5
     if two == 0.0:
         two = Undefined("H*(2) is 0: no action of the target differs from the baseline's in safety")
-    even = at.allowed / at.allowed.sum(axis=1, keepdims=True)
-    loud = np.sqrt(variance[at.state][at.allowed]) >= SMALLEST_DEVIATION
-    presumes = {
-        "the target takes every action alike": bool(np.allclose(at.target, even, atol=1e-9)),
-        "every deviation is at least 1/16": bool(loud.all()),
-        "the problem is tractable, as printed": tractable,
-    }
     return Bounds(
-        lower=LowerBound(bandit, mdp, presumes),
+        lower=_lower(at, hard.one, n, variance, tractable),
         saver_mse=Bound.of(*mse, varies),
         saver_violations=Bound.of(*violations, varies_too),
         oracle_mse=Bound.of(*mse, Term("2 / n", 2.0 / n)),
@@ -128,6 +116,22 @@ def bounds(
         applies_from=_first(32.0 * size**2 + S * A / gap**2 + 1.0 / (4.0 * two**2), log),
         exploration=S * A * log(n) / gap**2,
     )
+
+
+def _lower(at: Nodewise, one: float, n: float, variance: Floats, tractable: bool) -> LowerBound:
+    """Theorem 1, where H*(1) is `one`."""
+    S, A, L = len(np.unique(at.state)), at.mdp.actions, at.mdp.horizon
+    bandit: Number = Undefined("the model has more than one decision")
+    if len(at.mdp.layers) == 1 and S == 1:
+        bandit = max(A ** (1 / 3), one**2 * A ** (2 / 3)) / n**1.5
+    even = at.allowed / at.allowed.sum(axis=1, keepdims=True)
+    loud = np.sqrt(variance[at.state][at.allowed]) >= SMALLEST_DEVIATION
+    presumes = {
+        "the target takes every action alike": bool(np.allclose(at.target, even, atol=1e-9)),
+        "every deviation is at least 1/16": bool(loud.all()),
+        "the problem is tractable, as printed": tractable,
+    }
+    return LowerBound(bandit, max(math.sqrt(S * A * L**2), one**2 * (S * A * L**2)) / n**1.5, presumes)
 
 
 def _least(at: Nodewise, values: Floats, because: str) -> Number:
@@ -158,9 +162,7 @@ class RegretRate:
     """regret ~ K^exponent.
 
     Attributes:
-        exponent: of the fitted power law.
-        interval: its confidence interval at `level`.
-        level: of the interval.
+        exponent: of the fitted power law; `interval` is its confidence interval at `level`.
         budgets: the numbers of episodes, [B].
         regret: mean conditional_mse - limit / K, [B].
         stderr: of each regret, [B].

@@ -17,7 +17,7 @@ from saver.collect import Precise
 from saver.design.closed import check_variance
 from saver.design.exact import ExactDesign, exact_pair
 from saver.errors import Infeasible
-from saver.problem import Problem, Scenario, checks, weights
+from saver.problem import Problem, Scenario, checks
 from saver.problem.statement import light
 from saver.theory import hardness as paper
 from saver.theory.believed import AT_ONCE, Delivery, believed_scenario, known_twin, remarks
@@ -36,7 +36,6 @@ class Diagnosis:
     """One scenario at one budget. `report()` is for people, `to_dict()` for programs.
 
     Attributes:
-        scenario: its name.
         episodes: K; `samples` is n = K L.
         stderr: the standard error that `Way.episodes` is for: the one asked for, or else what the exact safe
             design reaches at this budget.
@@ -47,8 +46,7 @@ class Diagnosis:
         costs: which guardrail costs what: by how many per cent one per cent more of what may be given up
             lowers the safe limit, by name.
         feedback: what will come back of the trials.
-        ways: what each way of collecting will cost, by name.
-        at_once: the same if everything came back at once.
+        ways: what each way of collecting will cost, by name; `at_once` if everything came back at once.
         notes: what is odd about this problem.
     """
 
@@ -115,12 +113,7 @@ def diagnose(
 
     `until` is what the campaign will stop by; the verdict says when, and warns of what is out of reach.
     """
-    if isinstance(scenario, Problem):
-        stated, (made, notes) = scenario, believed_scenario(scenario)
-    else:
-        checks.kind("scenario", scenario, Scenario)
-        stated, (made, notes) = scenario.problem, known_twin(scenario)
-    known = stated.reward is not None, stated.history.episodes if stated.history else 0
+    made, notes, known = _foreseen(scenario)
     K = checks.whole("episodes", made.episodes if episodes is None else episodes, 1)
     if stderr is not None:
         stderr = checks.between("stderr", stderr, 0.0, math.inf, closed=(False, False))
@@ -130,19 +123,16 @@ def diagnose(
     feedback = Delivery(losses, out, declared, order, ran)
     problem, mean, n = made.problem, made.means[0], K * made.problem.mdp.horizon
     variance = np.array(check_variance(problem.mdp, made.world.reward.variance))
-    closed = paper.closed_design(problem, variance)
-    at = paper.nodewise(problem, closed)
-    forecast = Forecast(made, K, feedback, *known)
+    at, forecast = paper.nodewise(problem, variance), Forecast(made, K, feedback, *known)
     free, safe = _exact(made, variance, seconds)
-    ways, wanted = forecast.ways(closed.policy, free, safe, stderr)
+    ways, wanted = forecast.ways(at.design.policy, free, safe, stderr)
     price, gap = (safe, safe) if isinstance(safe, Undefined) else (safe.price, safe.gap)
     at_once = ways
     if not feedback.complete:
         goal = None if isinstance(wanted, Undefined) else wanted
-        at_once, _ = Forecast(made, K, AT_ONCE, *known).ways(closed.policy, free, safe, goal)
+        at_once, _ = Forecast(made, K, AT_ONCE, *known).ways(at.design.policy, free, safe, goal)
     terms = paper.tractability(made.rails[0], mean, at, n)
-    earned = float(np.sum(weights(problem.mdp, closed.policy) * mean))
-    hard = paper.hardness(made.rails[0], variance, mean, at, earned)
+    hard = paper.hardness(made.rails[0], variance, mean, at)
     eta = max(float(np.abs(table[at.state][at.allowed]).max()) for table in (made.world.reward.mean, mean))
     return Diagnosis(
         scenario=made.name,
@@ -166,6 +156,17 @@ def diagnose(
         verdict=judge(forecast, ways, at_once, free, safe, stderr, until),
         notes=notes or remarks(made),
     )
+
+
+def _foreseen(given: Scenario | Problem) -> tuple[Scenario, tuple[str, ...], tuple[bool, int]]:
+    """A world with known transitions, notes on it, whether rewards are promised, how many episodes logged."""
+    if isinstance(given, Problem):
+        made, notes = believed_scenario(given)
+    else:
+        checks.kind("scenario", given, Scenario)
+        made, notes = known_twin(given)
+    stated = given if isinstance(given, Problem) else given.problem
+    return made, notes, (stated.reward is not None, stated.history.episodes if stated.history else 0)
 
 
 def _exact(

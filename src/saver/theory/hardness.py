@@ -18,7 +18,7 @@ import numpy as np
 from saver._types import Bools, Floats, Ints
 from saver.design import Design, dag, is_tree, tree
 from saver.play.nodes import Nodes
-from saver.problem import Mdp, Problem, minimising
+from saver.problem import Mdp, Problem, minimising, weights
 from saver.problem.bellman import by_step
 from saver.problem.guardrail import Rail
 
@@ -52,6 +52,7 @@ class Nodewise(NamedTuple):
     """The paper's s_j^l: a state on a tree, a (step, state) that some behaviour can be in on a graph."""
 
     mdp: Mdp
+    design: Design  # b_*
     step: Ints  # [nodes]
     state: Ints  # [nodes]
     spread: Floats  # M(s), B_t(s) of Algorithm 2 on a graph, [nodes]
@@ -86,14 +87,14 @@ def closed_design(problem: Problem, variance: Floats) -> Design:
     return dag(mdp, asked.reference, asked.factor * variance, time_indexed=True)
 
 
-def nodewise(problem: Problem, design: Design) -> Nodewise:
+def nodewise(problem: Problem, variance: Floats) -> Nodewise:
     """Everything at the nodes, from the design that the paper has for this kind of model."""
-    mdp, nodes = problem.mdp, Nodes.of(problem.mdp)
+    mdp, nodes, design = problem.mdp, Nodes.of(problem.mdp), closed_design(problem, variance)
     here = nodes.step, nodes.state
     at = here[1:] if design.spread.ndim == 1 else here
     target, baseline = (by_step(mdp, pi)[here] for pi in (problem.question.reference, problem.baseline))
     spread, policy, allowed = design.spread[at], design.policy[at], mdp.available[nodes.state]
-    return Nodewise(mdp, *here, spread, policy, target, baseline, allowed, len(at) == 1)
+    return Nodewise(mdp, design, *here, spread, policy, target, baseline, allowed, len(at) == 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,9 +110,9 @@ class Hardness:
     gap: Number  # the smallest |(1 - alpha) mu_c(s,0) - mu_c(s,a)| over what the target alone plays
 
 
-def hardness(rail: Rail, variance: Floats, mean: Floats, at: Nodewise, earned: float) -> Hardness:
-    """The parameters of one guardrail; `mean` are its constraint means, `earned` is V_c(b_*)."""
-    afford, difference = rail.credit, earned - rail.value
+def hardness(rail: Rail, variance: Floats, mean: Floats, at: Nodewise) -> Hardness:
+    """The parameters of one guardrail; `mean` are its constraint means."""
+    afford, difference = rail.credit, float(np.sum(weights(at.mdp, at.design.policy) * mean)) - rail.value
     safe = np.arange(len(at.state)), np.argmax(at.baseline, axis=1)
     here = mean[at.state]
     D = np.where(at.allowed, here, -np.inf).max(axis=1)[:, None] - here

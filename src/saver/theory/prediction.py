@@ -48,13 +48,9 @@ class Forecast:
     """Predicts ways for one scenario, from its truth, at a budget of `episodes`."""
 
     def __init__(
-        self,
-        made: Scenario,
-        episodes: int,
-        feedback: Delivery = AT_ONCE,
-        promised: bool = False,
+        self, made: Scenario, episodes: int, feedback: Delivery = AT_ONCE, promised: bool = False,
         logged: int = 0,
-    ) -> None:
+    ) -> None:  # fmt: skip
         problem, reward = made.problem, made.world.reward
         self.problem, self.episodes, self.feedback, self.promised = problem, episodes, feedback, promised
         self.rails, self.means = made.rails, made.means
@@ -119,8 +115,7 @@ class Forecast:
     def paced(self, policy: Floats) -> Turnout:
         """What earns most is fallen back to, and, where feedback is lost or late, paces the design.
 
-        A campaign then plays the mixture with it that has the smallest error: larger and larger parts are
-        tried, until that grows.
+        Then that mixture of both is played whose error is smallest: larger parts are tried until it grows.
         """
         best = self.plan(policy, earns=True)
         if self.feedback.complete:
@@ -145,17 +140,12 @@ class Forecast:
         near = int(np.argmin(spare))  # the guardrail that spends most of what may be given up
         share, limit = self.long_run(plan.policy, safe=spending is not None)
         spent = spending.episodes(K).baseline if spending else 0.0
+        certificate = math.ceil(max(0.0, spent - share * K) - 1e-6)
         return Way(
-            spending is not None,
-            self.rails[near].name,
-            earned[near],
-            share,
-            limit,
-            self.error(plan, K),
-            math.ceil(max(0.0, spent - share * K) - 1e-6),
-            Undefined("no standard error was asked for"),
+            spending is not None, self.rails[near].name, earned[near], share, limit, self.error(plan, K),
+            certificate, Undefined("no standard error was asked for"),
             *self.reporting.report(plan, spending.play if spending else play),
-        )
+        )  # fmt: skip
 
     def long_run(self, policy: Floats, safe: bool = True) -> tuple[float, Number]:
         """A share of baseline episodes, if it must be `safe`, and K * MSE with that and the rest of a policy.

@@ -166,8 +166,8 @@ class Reporting:
         once = (ends[:, 1] - ends[:, 0]) / 2
         if self.keeper is None:
             told = turnout.told * self.episodes
-            factor, pairs = float(stretched(told, self.episodes, LEVEL)), zip(once, every, strict=True)
-            always = np.array([factor * half if self._begun(told, one) else math.inf for half, one in pairs])
+            factor = float(stretched(told, self.episodes, LEVEL))
+            always = np.where([self._begun(told, one) for one in every], factor * once, math.inf)
         else:
             bands = self.keeper.bands(LEVEL)
             sides = [self.keeper.sides(tally, bands, LEVEL) for tally in self._tallies(sums, plays)]

@@ -37,14 +37,9 @@ class Verdict:
 
 
 def judge(
-    forecast: Forecast,
-    ways: dict[str, Way],
-    at_once: dict[str, Way],
-    free: ExactDesign,
-    safe: ExactDesign | Undefined,
-    stderr: float | None,
-    until: Precise | None,
-) -> Verdict:
+    forecast: Forecast, ways: dict[str, Way], at_once: dict[str, Way], free: ExactDesign,
+    safe: ExactDesign | Undefined, stderr: float | None, until: Precise | None,
+) -> Verdict:  # fmt: skip
     """The verdict at this budget, by the safe way with the smallest error; the exact one if none has any.
 
     Safety is held against the same losses without it: there only the data are missing.
