@@ -7,7 +7,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -98,13 +98,11 @@ def _coloured(cell: str, whole: bool = True) -> str:
     return f"[{COLOURS[cell]}]{cell}[/]" if whole and cell in COLOURS else escape(cell)
 
 
-@contextmanager
-def working(text: str) -> Iterator[None]:
+def working(text: str) -> AbstractContextManager[Any]:
     """A sign of life on standard error while something takes a while."""
     from rich.console import Console
 
-    with Console(stderr=True).status(text):
-        yield
+    return Console(stderr=True).status(text)
 
 
 @contextmanager

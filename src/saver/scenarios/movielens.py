@@ -123,8 +123,7 @@ def most_rated(matrix: Floats, count: int) -> Ints:
     raters = (~np.isnan(matrix)).sum(axis=0)
     chosen = np.argsort(-raters, kind="stable")[:count]
     variance = np.nanvar(matrix[:, chosen], axis=0)
-    result: Ints = chosen[np.argsort(variance, kind="stable")]
-    return result
+    return np.take(chosen, np.argsort(variance, kind="stable"))
 
 
 def movie_table(matrix: Floats, movie_ids: Ints, count: int) -> MovieTable:
