@@ -73,7 +73,8 @@ class Watch(event.Listener):  # type: ignore[misc]
     """What is said of all compiling in this process."""
 
     def __init__(self) -> None:
-        self.functions, self.seconds, self.said, self.silent = 0, 0.0, False, False
+        self.functions, self.seconds, self.said = 0, 0.0, False
+        self.silent = False  # where somebody else says it
         self.works: list[_Work] = []  # that may not have ended
         self.drawn: Callable[[str], None] | None = None  # by whom: told how far it is, "" at the end
 
@@ -86,15 +87,17 @@ class Watch(event.Listener):  # type: ignore[misc]
         """A function was compiled."""
         self.functions += 1
 
-    def hush(self) -> None:
-        """Say nothing: somebody else does."""
-        self.silent = True
-
     def see(self, call: Callable[[], Any]) -> Any:
         """The result of a call that compiles."""
         if working():
             return call()
-        work, began, before = self._start(call), time.monotonic(), self.seconds
+        work, usual = _Work(call), threading.stack_size(STACK)
+        try:
+            work.start()
+        finally:
+            threading.stack_size(usual)
+        self.works.append(work)
+        began, before = time.monotonic(), self.seconds
         try:
             while not work.ended.wait(TICK):
                 self.seconds = before + time.monotonic() - began
@@ -105,41 +108,28 @@ class Watch(event.Listener):  # type: ignore[misc]
             work.unwanted = True
             raise
         finally:
-            self._clear()
+            self._draw()
         self.works.remove(work)
         if work.error is not None:
             raise work.error
         return work.found
-
-    def _start(self, call: Callable[[], Any]) -> _Work:
-        work, usual = _Work(call), threading.stack_size(STACK)
-        try:
-            work.start()
-        finally:
-            threading.stack_size(usual)
-        self.works.append(work)
-        return work
 
     def _show(self) -> None:
         """Say that it compiles, once, and move the bar where there is a terminal."""
         if not self.said and not self.silent and self.seconds >= SILENT:
             self.said = True
             _say(f"{SAID}\n")
-        told = f"{self.functions} functions, {self.seconds:.0f} s"
-        if self.said and self.drawn is not None:
-            self.drawn(f"compiling: {told}")
-        elif self.said and _is_terminal():
-            free = WIDTH - BLOCK
-            place = abs(int(self.seconds / TICK) % (2 * free) - free)
-            bar = " " * place + "#" * BLOCK + " " * (free - place)
-            _say(f"\rsaver: [{bar}] {told}")
+        told, free = f"{self.functions} functions, {self.seconds:.0f} s", WIDTH - BLOCK
+        place = abs(int(self.seconds / TICK) % (2 * free) - free)
+        bar = " " * place + "#" * BLOCK + " " * (free - place)
+        self._draw(f"compiling: {told}", f"\rsaver: [{bar}] {told}")
 
-    def _clear(self) -> None:
-        """Leave nothing of the bar."""
+    def _draw(self, text: str = "", line: str = "\r\033[K") -> None:
+        """A text for whoever draws it, or else a line on a terminal; nothing is left of both at the end."""
         if self.said and self.drawn is not None:
-            self.drawn("")
+            self.drawn(text)
         elif self.said and _is_terminal():
-            _say("\r\033[K")
+            _say(line)
 
     def leave(self) -> None:
         """At the end of the process: machine code must not be made while its compiler is taken down."""

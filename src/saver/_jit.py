@@ -68,12 +68,15 @@ class Compiled(usual_class):  # type: ignore[misc, valid-type]
     @cached_property
     def plain(self) -> Any:
         """The same in plain Python, with all that it calls."""
-        return plain(self.py_func)
+        of = self.py_func
+        names = _names(of.__globals__)
+        return FunctionType(of.__code__, names, of.__name__, of.__defaults__, of.__closure__)
 
     @cached_property
     def boxed(self) -> Any:
-        """`plain` with results as compiled code gives them."""
-        return boxing(self.plain)
+        """`plain` with results as compiled code gives them: numbers of Python, not of NumPy."""
+        function = self.plain
+        return lambda *args: _boxed(function(*args))
 
 
 class _Here(threading.local):
@@ -157,23 +160,6 @@ def _compiled(function: F, **options: Any) -> F:
 # raise where it does not. What cannot be had so is written out: x * x for x**2, `raised` for x**k.
 
 _worlds: dict[int, dict[str, Any]] = {}  # of modules
-
-
-def plain(function: Any) -> Any:
-    """A function with all that it calls, in plain Python."""
-    names = _names(function.__globals__)
-    return FunctionType(
-        function.__code__, names, function.__name__, function.__defaults__, function.__closure__
-    )
-
-
-def boxing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with results as compiled code gives them: numbers of Python, not of NumPy."""
-
-    def call(*args: Any) -> Any:
-        return _boxed(function(*args))
-
-    return call
 
 
 def _names(given: dict[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -147,7 +148,8 @@ def read(path: Path) -> bytes | None:
         _warn("damaged", path.parent, path.name)
         return None
     if time.time() - status.st_mtime > DAY:
-        _touch(path)
+        with suppress(OSError):  # it may belong to whoever made the image
+            os.utime(path)
     return data
 
 
@@ -170,23 +172,14 @@ def write(path: Path, data: bytes) -> None:
         Path(partial).unlink(missing_ok=True)
 
 
-def _touch(path: Path) -> None:
-    try:
-        os.utime(path)
-    except OSError:  # it belongs to whoever made the image
-        return
-
-
 @cache
 def _prune(place: Path) -> None:
     """Remove what nobody has used for long: of earlier versions, and what a killed process began."""
     old = time.time() - UNUSED
     for path in [*place.glob(f"*{SUFFIX}"), *place.glob(f".*{PARTIAL}")]:
-        try:
+        with suppress(OSError):  # another process was first
             if path.stat().st_mtime < old:
                 path.unlink()
-        except OSError:  # another process was first
-            continue
 
 
 # -- what machine code depends on, as a hash: a function, all compiled functions that it calls, and types --
@@ -256,7 +249,7 @@ def _named(of: Any) -> Iterator[tuple[str, Any]]:
         if name in of.__globals__:
             value = of.__globals__[name]
             yield name, value
-            if _is_ours(value):
+            if isinstance(value, ModuleType) and _is_ours(value.__name__):
                 yield from ((f"{name}.{part}", vars(value)[part]) for part in names if part in vars(value))
 
 
@@ -267,8 +260,8 @@ def _names(code: CodeType) -> Iterator[str]:
             yield from _names(constant)
 
 
-def _is_ours(value: Any) -> bool:
-    return isinstance(value, ModuleType) and value.__name__.partition(".")[0] == __package__
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0] == __package__
 
 
 def _value(value: Any) -> Any:  # noqa: PLR0911  (one for each kind)
@@ -286,8 +279,7 @@ def _value(value: Any) -> Any:  # noqa: PLR0911  (one for each kind)
     if isinstance(value, type) and issubclass(value, tuple):
         return _name(value), getattr(value, "_fields", ())
     module = str(getattr(value, "__module__", None) or getattr(type(value), "__module__", ""))
-    own = module.partition(".")[0] == __package__
-    return _name(value), _file(module) if own else ""
+    return _name(value), _file(module) if _is_ours(module) else ""
 
 
 @cache

@@ -204,17 +204,14 @@ def _plain(found: Estimate) -> dict[str, Any]:
 
 
 def _off_policy(one: OffPolicy) -> dict[str, Any]:
-    numbers = {"effective": one.effective, "heaviest": one.heaviest, "notes": list(one.notes)}
-    return {"certainty": _plain(one.certainty), "importance": _plain(one.importance), **numbers}
+    return {**vars(one), "certainty": _plain(one.certainty), "importance": _plain(one.importance)}
 
 
 def _evaluated(one: Evaluation) -> dict[str, Any]:
-    compared, required = one.comparison, one.required
+    compared, guarded = one.comparison, one.guarded.items()
     return {
         **_off_policy(one.value),
         "baseline": _plain(one.baseline),
         "difference": {**_plain(compared.difference), "verdict": compared.verdict},
-        "guardrails": {
-            rail: _plain(found) | {"required": required[rail]} for rail, found in one.guarded.items()
-        },
+        "guardrails": {rail: _plain(found) | {"required": one.required[rail]} for rail, found in guarded},
     }

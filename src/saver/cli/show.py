@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,15 +27,8 @@ def width() -> int:
 
 def plain(data: Any) -> None:
     """JSON on standard output; null for numbers that it cannot say."""
-    print(json.dumps(_finite(data), indent=2, allow_nan=False))
-
-
-def _finite(data: Any) -> Any:
-    if isinstance(data, dict):
-        return {key: _finite(value) for key, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [_finite(value) for value in data]
-    return None if isinstance(data, float) and not math.isfinite(data) else data
+    finite = json.loads(json.dumps(data), parse_constant=lambda _: None)
+    print(json.dumps(finite, indent=2))
 
 
 def result(for_programs: bool, data: Any, *lines: str, rows: Iterable[Sequence[str]] = ()) -> None:
@@ -106,13 +98,11 @@ def _coloured(cell: str, whole: bool = True) -> str:
     return f"[{COLOURS[cell]}]{cell}[/]" if whole and cell in COLOURS else escape(cell)
 
 
-@contextmanager
-def working(text: str) -> Iterator[None]:
+def working(text: str) -> AbstractContextManager[Any]:
     """A sign of life on standard error while something takes a while."""
     from rich.console import Console
 
-    with Console(stderr=True).status(text):
-        yield
+    return Console(stderr=True).status(text)
 
 
 @contextmanager

@@ -84,12 +84,7 @@ def verify(url: Url, name: Which = None, json: Json = False) -> None:
 
 
 @app.command()
-def export(
-    url: Url,
-    name: Which = None,
-    out: Parquet = Path("campaign.parquet"),
-    json: Json = False,
-) -> None:
+def export(url: Url, name: Which = None, out: Parquet = Path("campaign.parquet"), json: Json = False) -> None:
     """Write the told episodes, with propensities and kinds, for other tools."""
     if out.suffix != ".parquet":
         raise InvalidData(f"--out is {out}; it must end in .parquet, which is what is written")

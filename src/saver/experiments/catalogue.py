@@ -33,12 +33,10 @@ class Experiment:
     """Campaigns of some collectors in one scenario.
 
     Attributes:
-        name: of the experiment.
         title: above its figure.
         scenario: a name in SCENARIOS, made with `options`.
         collectors: names in COLLECTORS, in the order of the legend.
-        episodes: K of every campaign.
-        runs: how many campaigns, for each of LEVELS.
+        episodes: K of every campaign; `runs` is how many campaigns, for each of LEVELS.
         figure: the figure that it is a panel of, beside one of its own; "" for none.
     """
 

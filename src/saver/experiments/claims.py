@@ -1,8 +1,4 @@
-"""What the paper claims, what this package claims, and what was measured: computed from the tables alone.
-
-A claim is that a number lies in a range. It held if the number is inside by two standard errors, did not hold
-if it is outside by two, and cannot be told otherwise.
-"""
+"""What the paper claims, what this package claims, and what was measured: computed from the tables alone."""
 
 from __future__ import annotations
 
@@ -43,7 +39,7 @@ class Claim:
 
     @property
     def verdict(self) -> str:
-        """Held, did not hold, or cannot be told."""
+        """Whether the number is inside of its range by two standard errors, outside by two, or neither."""
         if not math.isfinite(self.value) or not math.isfinite(self.error):
             return OPEN
         below, above = self.value - 2 * self.error, self.value + 2 * self.error
@@ -187,9 +183,6 @@ def _ours(results: Results) -> Iterator[Claim]:
     for where in LONG:
         half = where == "bandit-long"
         fewer = "fewer than half of the episodes of" if half else "fewer episodes than"
-        text, ends = (
-            f"`saver-opt` needs {fewer} `safe-oracle` for the same MSE",
-            (2.0 if half else 1.0, math.inf),
-        )
-        yield _ratio(results, "here", where, text, "safe-oracle", "saver-opt", *ends)
+        text, least = f"`saver-opt` needs {fewer} `safe-oracle` for the same MSE", 2.0 if half else 1.0
+        yield _ratio(results, "here", where, text, "safe-oracle", "saver-opt", least, math.inf)
     yield _lower(results, "here", "movielens", "saver-opt", "safe-on-policy")

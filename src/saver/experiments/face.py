@@ -31,9 +31,8 @@ class Outcome:
     Attributes:
         folder: where tables, `figures/`, report.md and report.html are.
         claims: with their verdicts; none unless all experiments of the catalogue were run.
-        numbers: a row for each experiment and collector, at the end of its campaigns.
-        figures: their files.
-        guardrails: where there are several, a row for each experiment, collector and guardrail.
+        numbers: a row for each experiment and collector, at the end of its campaigns; of several
+            `guardrails` a row for each too.
     """
 
     folder: Path

@@ -250,18 +250,14 @@ def nested(rows: Iterable[Row], name: str, *names: str) -> dict[str, Any]:
 
 
 class Results:
-    """Everything that was computed into one folder.
-
-    Attributes:
-        folder: where it is.
-        curves: what each collector did, by experiment, in the order of the table.
-    """
+    """Everything that was computed into one folder."""
 
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
-        self.curves: dict[str, dict[str, Curve]]
+        self.curves: dict[str, dict[str, Curve]]  # what each collector did, by experiment
         self.curves = nested(folder.read("campaigns"), "experiment", "collector")
         self._limits = folder.read("limits")
+        self._guards: dict[str, dict[str, dict[str, Curve]]]
         self._guards = nested(self.rows("guards"), "experiment", "guardrail", "collector")
 
     def rows(self, kind: str) -> list[Row]:
@@ -281,8 +277,7 @@ class Results:
 
     def guards(self, experiment: str) -> dict[str, dict[str, Curve]]:
         """Of several guardrails each: what each collector did with its budget; else nothing."""
-        found: dict[str, dict[str, Curve]] = self._guards.get(experiment, {})
-        return found
+        return self._guards.get(experiment, {})
 
     def scenario(self, experiment: str) -> str:
         """What it was run on."""

@@ -18,7 +18,7 @@ from saver.figures.curves import Fit, Line
 from saver.figures.designs import designs_picture
 from saver.figures.style import COLUMN, PAGE, explain, figure, save
 
-GROUPS = ("paper", "long")
+GROUPS, VIOLATION = ("paper", "long"), ("violation", "violation_se")
 MARKED = 0.25  # the alpha of every experiment of the catalogue
 BANDS = ("band", "± 1 standard error of the mean over campaigns")
 LIMIT = ("dotted", "exact safe limit: no safe way of collecting is below it in the long run")
@@ -66,18 +66,17 @@ def _mse(results: Results, experiment: str) -> list[Line]:
     return [Line(name, c.column("episode"), *c.mse) for name, c in results.curves[experiment].items()]
 
 
-def _lines(curves_of: dict[str, Curve], column: str, error: str = "", sign: float = 1.0) -> list[Line]:
-    """A column of each collector, and its standard error where there is one."""
-    found = []
-    for name, curve in curves_of.items():
-        spread = curve.column(error) if error else np.zeros(len(curve.rows))
-        found.append(Line(name, curve.column("episode"), sign * curve.column(column), spread))
-    return found
-
-
-def _violations(results: Results, experiment: str) -> list[Line]:
-    """The cumulative violation of each collector."""
-    return _lines(results.curves[experiment], "violation", "violation_se")
+def _lines(
+    by: dict[str, Curve], column: str, error: str = "", sign: float = 1.0, over: str = "episode"
+) -> list[Line]:
+    """A column of each curve over another one, and its standard error where there is one."""
+    return [
+        Line(
+            name, curve.column(over), sign * curve.column(column),
+            curve.column(error) if error else np.zeros(len(curve.rows)),
+        )
+        for name, curve in by.items()
+    ]  # fmt: skip
 
 
 def _title(results: Results, experiment: str) -> str:
@@ -90,7 +89,7 @@ def _panels(results: Results, names: list[str], folder: Path, group: str) -> lis
     with figure(2, len(names), PAGE * 1.12, 4.2) as (made, axes):
         for i, name in enumerate(names):
             curves.errors(axes[0, i], _mse(results, name), results.limit(results.scenario(name)))
-            curves.violations(axes[1, i], _violations(results, name))
+            curves.violations(axes[1, i], _lines(results.curves[name], *VIOLATION))
             axes[0, i].set_title(_title(results, name))
             axes[0, i].set_xlabel("")
         axes[0, 0].set_ylabel("mean squared error")
@@ -105,7 +104,7 @@ def _one(results: Results, name: str, folder: Path) -> list[Path]:
     guarded = {
         rail: (_lines(by, "budget", "budget_se", -1.0), _lines(by, "believed", sign=-1.0))
         for rail, by in results.guards(name).items()
-    } or {"": (_violations(results, name), [])}
+    } or {"": (_lines(results.curves[name], *VIOLATION), [])}
     signs = [BANDS, LIMIT, BROKEN] + ([BELIEVED] if len(guarded) > 1 else [])
     with figure(2 + len(guarded), 1, COLUMN, 6.4 + 1.9 * (len(guarded) - 1)) as (made, axes):
         curves.errors(axes[0, 0], lines, limit)
@@ -115,9 +114,9 @@ def _one(results: Results, name: str, folder: Path) -> list[Path]:
         for place, (rail, (true, believed)) in zip(axes[2:, 0], guarded.items(), strict=True):
             curves.violations(place, true, believed)
             place.set_ylabel(f"{rail}: violation" if rail else "cumulative violation")
-        first = next(iter(results.curves[name].values()))
-        runs, K = int(first.end("runs")), int(first.end("episodes"))
-        axes[0, 0].set_title(f"{_title(results, name)}: {K:,} episodes, {runs:,} campaigns")
+        first = next(iter(results.curves[name].values())).rows[0]
+        said = f"{first['episodes']:,} episodes, {first['runs']:,} campaigns"
+        axes[0, 0].set_title(f"{_title(results, name)}: {said}")
         explain(made, signs)
         return save(made, folder, re.sub(r"[^\w.-]", "_", name))
 
@@ -146,11 +145,7 @@ def _prices(rows: list[Row], folder: Path) -> list[Path]:
     found = nested(rows, "scenario")
     with figure(2, 1, COLUMN, 4.6) as (made, axes):
         for place, (column, title) in zip(axes[:, 0], WAYS, strict=True):
-            lines = [
-                Line(name, curve.column("alpha"), curve.column(column), np.zeros(len(curve.rows)))
-                for name, curve in found.items()
-            ]
-            curves.prices(place, lines, MARKED)
+            curves.prices(place, _lines(found, column, over="alpha"), MARKED)
             place.set_title(title)
             place.set_ylabel("limit / limit without constraint")
         axes[1, 0].legend(frameon=False)

@@ -133,20 +133,18 @@ def ends(results: Results) -> list[Row]:
     found = []
     for experiment in results.experiments:
         limit = results.limit(results.scenario(experiment))
-        for collector, curve in results.curves[experiment].items():
+        for curve in results.curves[experiment].values():
             (mse, spread), K = curve.last(), curve.end("episodes")
             row = {
-                "experiment": experiment,
-                "collector": collector,
-                "episodes": int(K),
-                "runs": int(curve.end("runs")),
+                **{name: curve.rows[-1][name] for name in ("experiment", "collector", "episodes", "runs")},
                 "k_mse": K * mse,
                 "k_mse_se": K * spread,
                 "over_limit": K * mse / limit if limit > 0 else math.nan,
                 "plain": curve.end("mse") / mse if curve.conditional and mse > 0 else math.nan,
                 "plain_se": curve.end("mse_se") / mse if mse > 0 else math.nan,
+                **{name: curve.end(name) for name in ("baseline_share", "violation_rate")},
             }
-            found.append(row | {name: curve.end(name) for name in ("baseline_share", "violation_rate")})
+            found.append(row)
     return found
 
 

@@ -103,8 +103,7 @@ CELLS: dict[str, tuple[float, Callable[[], None]]] = {  # about how many seconds
 def do(name: str) -> int:
     """Compile one cell in this process; how many functions there were."""
     hurry()
-    WATCH.hush()
-    before = WATCH.functions
+    WATCH.silent, before = True, WATCH.functions
     CELLS[name][1]()
     return WATCH.functions - before
 

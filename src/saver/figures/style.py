@@ -66,8 +66,7 @@ SCENARIOS = {
 # of several guardrails: colours, and dashes
 RAILS = ((BLUE, "solid"), (ORANGE, (0, (5, 1.5))), (GREEN, (0, (1, 1))), (PINK, (0, (3, 1, 1, 1))))
 
-DOTTED = (0, (1.5, 1))  # the exact safe limit
-DASHED = (0, (4, 2))  # what is believed
+DOTTED, DASHED = (0, (1.5, 1)), (0, (4, 2))  # the exact safe limit; what is believed
 BAND = 0.25  # opacity
 BROKEN: Any = {"facecolor": "#F6E3E3", "edgecolor": "#B03030", "hatch": "//////", "lw": 0}
 
@@ -79,16 +78,11 @@ AWAY = 0.09  # of the names from the axes, in their widths
 LEADER: Any = {"arrowstyle": "-", "linewidth": 0.4, "shrinkA": 1, "shrinkB": 0, "relpos": (0.0, 0.5)}
 
 RC: Any = {
-    "font.size": 7.5,
+    **dict.fromkeys(("font.size", "axes.labelsize"), 7.5),
     "axes.titlesize": 8.5,
-    "axes.labelsize": 7.5,
-    "xtick.labelsize": 6.5,
-    "ytick.labelsize": 6.5,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.6,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
+    **dict.fromkeys(("xtick.labelsize", "ytick.labelsize"), 6.5),
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right"), False),
+    **dict.fromkeys(("axes.linewidth", "xtick.major.width", "ytick.major.width"), 0.6),
     "lines.linewidth": 1.2,
     "hatch.linewidth": 0.3,
     "figure.dpi": 100,

@@ -33,26 +33,14 @@ def find_scenario(name: str, /, **options: Any) -> Scenario:
     """The scenario of that name, with these arguments of its factory."""
     if name not in SCENARIOS:
         raise no_such("scenario", name, SCENARIOS)
-    make = SCENARIOS[name]
+    known = inspect.signature(SCENARIOS[name]).parameters
     for option in options:
-        if option not in inspect.signature(make).parameters:
-            raise no_such(f"argument of {name}", option, inspect.signature(make).parameters)
-    return make(**options)
+        if option not in known:
+            raise no_such(f"argument of {name}", option, known)
+    return SCENARIOS[name](**options)
 
 
 __all__ = [
-    "SCENARIOS",
-    "bandit",
-    "contexts",
-    "find_scenario",
-    "forget",
-    "gridworld",
-    "intractable",
-    "lake",
-    "lower_bound_pair",
-    "movielens",
-    "shop",
-    "taxi",
-    "tree",
-    "unknown_gridworld",
-]
+    "SCENARIOS", "bandit", "contexts", "find_scenario", "forget", "gridworld", "intractable", "lake",
+    "lower_bound_pair", "movielens", "shop", "taxi", "tree", "unknown_gridworld",
+]  # fmt: skip

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from saver._types import Bools, Floats
 from saver.problem import Bounded, Mdp, Problem, SubGaussian, Unknown, value
@@ -31,32 +30,18 @@ def bandit_model(actions: int, action_names: Sequence[str] | None = None) -> Mdp
 
 
 def scenario(
-    name: str,
-    mdp: Mdp,
-    stakes: Stakes,
-    *,
-    reward: Law,
-    constraint_mean: ArrayLike,
-    target: ArrayLike,
-    baseline: ArrayLike,
+    name: str, mdp: Mdp, stakes: Stakes, reward: Law, means: Floats, target: Floats, baseline: Floats
 ) -> Scenario:
-    """Gaussian constraints, promised to have means in [0, 1] or wherever their means are beyond that.
+    """Gaussian constraints with such `means`, promised to be in [0, 1] or wherever they are beyond that.
 
     Of the reward is promised what is true of its law.
     """
     alpha, delta, variance, episodes = stakes
     between("constraint_variance", variance, 0.0, math.inf, closed=(True, False))
-    means = np.asarray(constraint_mean, dtype=float)
     problem = Problem(
-        mdp,
-        target,
-        baseline,
-        alpha=alpha,
-        delta=delta,
-        baseline_value=value(mdp, baseline, means),
-        constraint=SubGaussian(math.sqrt(variance), *_reach(means)),
-        reward=promised(reward),
-    )
+        mdp, target, baseline, alpha=alpha, delta=delta, baseline_value=value(mdp, baseline, means),
+        constraint=SubGaussian(math.sqrt(variance), *_reach(means)), reward=promised(reward),
+    )  # fmt: skip
     return Scenario(name, World(mdp, reward, Gaussian(means, variance)), problem, episodes)
 
 

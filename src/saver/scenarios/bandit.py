@@ -37,15 +37,8 @@ def bandit(
     good_means, noisy_means = numbers("good_means", good_means, 2), numbers("noisy_means", noisy_means, 2)
     mean = np.array([[*good_means, *np.linspace(noisy_means[0], noisy_means[1], noisy)]])
     variance = np.array([[good_variance] * 2 + [noisy_variance] * noisy])
-    return scenario(
-        "bandit",
-        mdp,
-        Stakes(alpha, delta, constraint_variance, episodes),
-        reward=Gaussian(mean, variance),
-        constraint_mean=mean,
-        target=target,
-        baseline=always(mdp, 0),
-    )
+    stakes = Stakes(alpha, delta, constraint_variance, episodes)
+    return scenario("bandit", mdp, stakes, Gaussian(mean, variance), mean, target, baseline=always(mdp, 0))
 
 
 def intractable(
@@ -60,16 +53,10 @@ def intractable(
     """Three actions with constraint means 0.5 (the baseline), 0.5 + alpha and 0; the target is even."""
     alpha = number("alpha", alpha)
     means, variances = numbers("means", means, 3), numbers("variances", variances, 3)
-    mdp = bandit_model(3)
-    return scenario(
-        "intractable",
-        mdp,
-        Stakes(alpha, delta, constraint_variance, episodes),
-        reward=Gaussian([means], [variances]),
-        constraint_mean=np.array([[0.5, 0.5 + alpha, 0.0]]),
-        target=np.full((1, 3), 1 / 3),
-        baseline=always(mdp, 0),
-    )
+    mdp, reward = bandit_model(3), Gaussian([means], [variances])
+    constraint_mean, even = np.array([[0.5, 0.5 + alpha, 0.0]]), np.full((1, 3), 1 / 3)
+    stakes = Stakes(alpha, delta, constraint_variance, episodes)
+    return scenario("intractable", mdp, stakes, reward, constraint_mean, even, baseline=always(mdp, 0))
 
 
 TARGET = (0.1, 0.2, 0.3, 0.4)
@@ -106,14 +93,9 @@ def contexts(
     deviation = np.broadcast_to(np.array(DEVIATION), shape)
     world = World(mdp, Gaussian(mean, deviation**2), Bernoulli(kept))
     baseline = always(mdp, 0)
+    target, earned = np.broadcast_to(np.array(TARGET), shape), world.constraint_value(baseline)
     problem = Problem(
-        Unknown(*shape, horizon=1),
-        np.broadcast_to(np.array(TARGET), shape),
-        baseline,
-        alpha=alpha,
-        baseline_value=world.constraint_value(baseline),
-        constraint=Bounded(0.0, 1.0),
-        delta=delta,
-        reward=SubGaussian(deviation),
-    )
+        Unknown(*shape, horizon=1), target, baseline, alpha=alpha, baseline_value=earned,
+        constraint=Bounded(0.0, 1.0), delta=delta, reward=SubGaussian(deviation),
+    )  # fmt: skip
     return Scenario("contexts", world, problem, episodes)

@@ -43,15 +43,12 @@ def gridworld(
     mean = np.random.default_rng(reward_seed).random((mdp.states, 4))
     mean[-1] = 0.0
     column = np.arange(mdp.states) % size
-    return scenario(
-        "gridworld",
-        mdp,
-        Stakes(alpha, delta, constraint_variance, episodes),
-        reward=Gaussian(mean, np.tile(np.where(FORWARD, quiet_variance, noisy_variance), (mdp.states, 1))),
-        constraint_mean=np.tile(FORWARD.astype(float), (mdp.states, 1)),
-        target=favouring(FORWARD, quiet_target, "quiet_target", mdp.states),
-        baseline=np.eye(4)[np.where(column < size - 1, 1, 2)],
-    )
+    baseline = np.eye(4)[np.where(column < size - 1, 1, 2)]
+    target = favouring(FORWARD, quiet_target, "quiet_target", mdp.states)
+    reward = Gaussian(mean, np.tile(np.where(FORWARD, quiet_variance, noisy_variance), (mdp.states, 1)))
+    safe = np.tile(FORWARD.astype(float), (mdp.states, 1))
+    stakes = Stakes(alpha, delta, constraint_variance, episodes)
+    return scenario("gridworld", mdp, stakes, reward, safe, target, baseline)
 
 
 def unknown_gridworld(

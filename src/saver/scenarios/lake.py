@@ -1,9 +1,7 @@
 """Gymnasium's FrozenLake: a slippery lake with holes, crossed on foot.
 
 A move goes where it should or to either side, a third each. Reaching the goal or a hole ends the walk; what
-is left of the episode is spent in one added state, so that all episodes are equally long. The target is soft
-in the optimal Q of the .99-discounted reward, the baseline nearly greedy in it. What is guarded is not to
-fall into a hole.
+is left of the episode is spent in one added state, so that all episodes are equally long.
 """
 
 from __future__ import annotations
@@ -38,8 +36,9 @@ def lake(
 ) -> Scenario:
     """Gymnasium's FrozenLake, 4x4 or 8x8: reach the goal, and guard against falling into a hole.
 
-    The target is softmax(Q / softness), the baseline greedy with `baseline_share` and else uniform. A reward
-    is 1 for the goal, with variance .01 more than that of the coin that decides it.
+    The target is softmax(Q / softness), Q being optimal for the .99-discounted reward; the baseline is greedy
+    in it with `baseline_share` and else uniform. A reward is 1 for the goal, with variance .01 more than that
+    of the coin that decides it.
     """
     from scipy.special import softmax
 
@@ -52,18 +51,12 @@ def lake(
     start = np.array([letter == "S" for letter in letters], dtype=float)
     mdp = table.model(HORIZON[size], start, lasts=True, action_names=ACTIONS)
     done, reward, to = table.rows[:, 5], table.rows[:, 4], table.rows[:, 2].astype(int)
-    goal = table.mean(reward)
+    mean = table.mean(reward)
     fell = done * np.array([letter == "H" for letter in letters])[to] * (table.rows[:, 0] != to)
-    Q = table.optimal(DISCOUNT)
-    return scenario(
-        "lake",
-        mdp,
-        Stakes(alpha, delta, constraint_variance, episodes),
-        reward=Gaussian(goal, 0.01 + goal * (1.0 - goal)),
-        constraint_mean=1.0 - table.mean(fell),
-        target=softmax(Q / softness, axis=1),
-        baseline=greedy(Q, baseline_share),
-    )
+    Q, goal = table.optimal(DISCOUNT), Gaussian(mean, 0.01 + mean * (1.0 - mean))
+    target, baseline = softmax(Q / softness, axis=1), greedy(Q, baseline_share)
+    stakes = Stakes(alpha, delta, constraint_variance, episodes)
+    return scenario("lake", mdp, stakes, goal, 1.0 - table.mean(fell), target, baseline)
 
 
 def table_of(size: int) -> Moves:

@@ -123,8 +123,7 @@ def most_rated(matrix: Floats, count: int) -> Ints:
     raters = (~np.isnan(matrix)).sum(axis=0)
     chosen = np.argsort(-raters, kind="stable")[:count]
     variance = np.nanvar(matrix[:, chosen], axis=0)
-    result: Ints = chosen[np.argsort(variance, kind="stable")]
-    return result
+    return np.take(chosen, np.argsort(variance, kind="stable"))
 
 
 def movie_table(matrix: Floats, movie_ids: Ints, count: int) -> MovieTable:
@@ -199,15 +198,9 @@ def movielens(
             movies = ids[chosen]
             reward = Empirical([[column[~np.isnan(column)] for column in matrix[:, chosen].T]])
     mdp, variance = bandit_model(actions, [f"movie {number}" for number in movies]), reward.variance
-    return scenario(
-        "movielens",
-        mdp,
-        Stakes(alpha, delta, constraint_variance, episodes),
-        reward=reward,
-        constraint_mean=1.0 - (variance - variance.min()) / (np.ptp(variance) or 1.0),
-        target=target,
-        baseline=always(mdp, 0),
-    )
+    safe = 1.0 - (variance - variance.min()) / (np.ptp(variance) or 1.0)
+    stakes = Stakes(alpha, delta, constraint_variance, episodes)
+    return scenario("movielens", mdp, stakes, reward, safe, target, baseline=always(mdp, 0))
 
 
 def embedded_table() -> MovieTable:

@@ -1,8 +1,4 @@
-"""Gymnasium's Taxi: fetch a passenger and take them where they want to go.
-
-500 states and 200 steps; moves are deterministic, starts are not. Target and baseline are nearly greedy for
-the .99-discounted reward. What is guarded is not to pick up or drop where that is not allowed.
-"""
+"""Gymnasium's Taxi: fetch a passenger and take them where they want to go; only starts are random."""
 
 from __future__ import annotations
 
@@ -37,23 +33,19 @@ def taxi(
 ) -> Scenario:
     """Gymnasium's Taxi, 500 states: deliver the passenger, and guard against illegal stops.
 
-    Target and baseline take the best action with these shares, and else any. Rewards have Gymnasium's means
-    and variance 1; a step is worth 1 of the constraint unless it is an illegal pick-up or drop-off.
+    Target and baseline take the best action for the .99-discounted reward with these shares, and else any.
+    Rewards have Gymnasium's means and variance 1; a step is worth 1 of the constraint unless it is an illegal
+    pick-up or drop-off.
     """
     for name, share in (("target_share", target_share), ("baseline_share", baseline_share)):
         between(name, share, 0.0, 1.0, closed=(True, True))
     table = GymTable.of(table_of())
     mdp = table.model(horizon, starts(), action_names=ACTIONS)
-    reward, Q = table.rows[:, 4], table.optimal(DISCOUNT)
-    return scenario(
-        "taxi",
-        mdp,
-        Stakes(alpha, delta, constraint_variance, episodes),
-        reward=Gaussian(table.mean(reward), 1.0),
-        constraint_mean=table.mean((reward != ILLEGAL).astype(float)),
-        target=greedy(Q, target_share),
-        baseline=greedy(Q, baseline_share),
-    )
+    rewards, Q = table.rows[:, 4], table.optimal(DISCOUNT)
+    reward, legal = Gaussian(table.mean(rewards), 1.0), table.mean((rewards != ILLEGAL).astype(float))
+    target, baseline = greedy(Q, target_share), greedy(Q, baseline_share)
+    stakes = Stakes(alpha, delta, constraint_variance, episodes)
+    return scenario("taxi", mdp, stakes, reward, legal, target, baseline)
 
 
 def starts() -> Floats:

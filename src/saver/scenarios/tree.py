@@ -32,17 +32,12 @@ def tree(
     """
     reward_seed = whole("reward_seed", reward_seed, 0)
     mdp = tree_model(depth, actions, discount)
-    shape, first = (mdp.states, actions), np.arange(actions) == 0
-    mean = np.random.default_rng(reward_seed).random(shape)
-    return scenario(
-        "tree",
-        mdp,
-        Stakes(alpha, delta, constraint_variance, episodes),
-        reward=Gaussian(mean, np.tile(np.where(first, quiet_variance, noisy_variance), (mdp.states, 1))),
-        constraint_mean=always(mdp, 0),
-        target=favouring(first, quiet_target, "quiet_target", mdp.states),
-        baseline=always(mdp, 0),
-    )
+    first, baseline = np.arange(actions) == 0, always(mdp, 0)
+    mean = np.random.default_rng(reward_seed).random(baseline.shape)
+    reward = Gaussian(mean, np.tile(np.where(first, quiet_variance, noisy_variance), (mdp.states, 1)))
+    target = favouring(first, quiet_target, "quiet_target", mdp.states)
+    stakes = Stakes(alpha, delta, constraint_variance, episodes)
+    return scenario("tree", mdp, stakes, reward, means=baseline, target=target, baseline=baseline)
 
 
 def tree_model(depth: int, actions: int = 2, discount: float = 1.0) -> Mdp:
@@ -72,15 +67,8 @@ def lower_bound_pair(
     """
     mean, gap = number("mean", mean), number("gap", gap)
     mdp = tree_model(2)
-    means = np.full((mdp.states, mdp.actions), mean)
-    one = scenario(
-        "lower-bound",
-        mdp,
-        Stakes(alpha, delta, constraint_variance, episodes),
-        reward=Bernoulli(means),
-        constraint_mean=always(mdp, 0),
-        target=np.full(means.shape, 0.5),
-        baseline=always(mdp, 0),
-    )
+    baseline, means = always(mdp, 0), np.full((mdp.states, mdp.actions), mean)
+    stakes, even = Stakes(alpha, delta, constraint_variance, episodes), np.full(means.shape, 0.5)
+    one = scenario("lower-bound", mdp, stakes, Bernoulli(means), baseline, even, baseline)
     means[2, 1] = mean - gap
     return one, replace(one, name="lower-bound-prime", world=replace(one.world, reward=Bernoulli(means)))

@@ -16,14 +16,11 @@ from saver.errors import InvalidProblem
 from saver.estimate.log import seen_moves
 from saver.estimate.recursion import Moves, prices
 from saver.kernels.believing import average
-from saver.problem import checks
-from saver.problem.bellman import question, value, visits
+from saver.problem import Bounded, Law, Mdp, Problem, Scenario, SubGaussian, World, checks, value, visits
+from saver.problem.bellman import question
 from saver.problem.guardrail import Rail, negated
-from saver.problem.mdp import Mdp
 from saver.problem.moments import Moments
-from saver.problem.promise import Bounded, SubGaussian
-from saver.problem.statement import Problem
-from saver.problem.world import Bernoulli, Empirical, Gaussian, Law, Scenario, World
+from saver.problem.world import Bernoulli, Empirical, Gaussian
 from saver.safety import LOSSES, ORDERS
 
 EPISODES = 1000  # by default, where no scenario says how many

@@ -1,11 +1,8 @@
 """Theorem 1, Theorem 2 and the oracle's Proposition 2, term by term; how fast regret falls, measured.
 
-Constants are those of the formal statements. Where a bound is of the form O(.) or Omega(.), its constant is
-hidden: the number shown is for a constant of 1 and says how a term scales, not how large it is. n = K L
-samples, S the states in which some behaviour can act, A the actions, eta the largest mean in magnitude.
-The fourth term of Theorem 2 is printed with L S A and derived, for both bounds, with L S A^2: that is used.
-The first term, M(s1)^2 / n, divides by samples what holds per episode: no behaviour has below M(s1)^2 / K.
-Theorem 2 and Proposition 2 are for trees; on graphs M is Algorithm 2's B, and the numbers prove nothing.
+Constants are those of the formal statements, and 1 where O(.) or Omega(.) hides them. n = K L samples, S the
+states in which some behaviour can act, A the actions, eta the largest mean in magnitude. Theorem 2 and
+Proposition 2 are for trees; on graphs M is Algorithm 2's B, and the numbers prove nothing.
 """
 
 from __future__ import annotations
@@ -23,8 +20,7 @@ from saver.collect import Collector
 from saver.design import exact
 from saver.engine import simulate
 from saver.errors import InvalidProblem
-from saver.problem import checks
-from saver.problem.world import Scenario
+from saver.problem import Scenario, checks
 from saver.theory.hardness import Hardness, Nodewise, Number, Undefined
 
 SMALLEST_DEVIATION = 1.0 / 16.0  # that Theorem 1 presumes
@@ -56,40 +52,28 @@ class Bound:
 
 @dataclass(frozen=True)
 class LowerBound:
-    """Theorem 1: no safe algorithm has a smaller regret on every problem, up to a hidden constant.
+    """Theorem 1: no safe algorithm has a smaller regret on every problem, up to a hidden constant."""
 
-    Attributes:
-        bandit: max{A^(1/3), H1^2 A^(2/3)} / n^(3/2).
-        mdp: max{sqrt(S A L^2), H1^2 S A L^2} / n^(3/2); with one state and step its exponents of A are larger
-            than the bandit's, so that the bandit form is not a case of it.
-        presumes: what the theorem assumes and whether it is so here.
-    """
-
-    bandit: Number
-    mdp: float
-    presumes: dict[str, bool]
+    bandit: Number  # max{A^(1/3), H1^2 A^(2/3)} / n^(3/2), no case of the other: exponents of A differ
+    mdp: float  # max{sqrt(S A L^2), H1^2 S A L^2} / n^(3/2)
+    presumes: dict[str, bool]  # what the theorem assumes, and whether it is so here
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """All bounds at one budget.
+    """All bounds at one budget: Theorem 1, Theorem 2, Proposition 2; and from how many samples on.
 
-    Attributes:
-        lower: Theorem 1.
-        saver_mse, saver_violations: Theorem 2; violations are episodes whose believed budget is below 0.
-        oracle_mse, oracle_violations: Proposition 2.
-        applies_from: the number of samples above which Theorem 2 and Proposition 2 are stated: the smallest n
-            with n / log(S A n (n + 1) / delta) >= 32 (L S A^2)^2 + S A / gap^2 + 1 / (4 H2^2).
-        exploration: n_x of Corollary 4, in samples.
+    The last two are stated from the smallest n on with
+    n / log(S A n (n + 1) / delta) >= 32 (L S A^2)^2 + S A / gap^2 + 1 / (4 H2^2).
     """
 
     lower: LowerBound
     saver_mse: Bound
-    saver_violations: Bound
+    saver_violations: Bound  # episodes whose believed budget is below 0
     oracle_mse: Bound
     oracle_violations: Bound
     applies_from: Number
-    exploration: Number
+    exploration: Number  # n_x of Corollary 4, in samples
 
 
 def bounds(
@@ -121,21 +105,10 @@ def bounds(
     unknown = means * size**2 * two**2 * M**2 * math.sqrt(log(n))  # the term of the unknown variances
     varies = Term(form.format("3/2"), unknown / (b_min**1.5 * n**1.5), hidden=True)
     varies_too = Term(form.format("1/2"), unknown / (b_min**1.5 * n**0.5), hidden=True)
-    bandit: Number = Undefined("the model has more than one decision")
-    if len(at.mdp.layers) == 1 and S == 1:
-        bandit = max(A ** (1 / 3), hard.one**2 * A ** (2 / 3)) / n**1.5
-    mdp = max(math.sqrt(S * A * L**2), hard.one**2 * (S * A * L**2)) / n**1.5
     if two == 0.0:
         two = Undefined("H*(2) is 0: no action of the target differs from the baseline's in safety")
-    even = at.allowed / at.allowed.sum(axis=1, keepdims=True)
-    loud = np.sqrt(variance[at.state][at.allowed]) >= SMALLEST_DEVIATION
-    presumes = {
-        "the target takes every action alike": bool(np.allclose(at.target, even, atol=1e-9)),
-        "every deviation is at least 1/16": bool(loud.all()),
-        "the problem is tractable, as printed": tractable,
-    }
     return Bounds(
-        lower=LowerBound(bandit, mdp, presumes),
+        lower=_lower(at, hard.one, n, variance, tractable),
         saver_mse=Bound.of(*mse, varies),
         saver_violations=Bound.of(*violations, varies_too),
         oracle_mse=Bound.of(*mse, Term("2 / n", 2.0 / n)),
@@ -143,6 +116,22 @@ def bounds(
         applies_from=_first(32.0 * size**2 + S * A / gap**2 + 1.0 / (4.0 * two**2), log),
         exploration=S * A * log(n) / gap**2,
     )
+
+
+def _lower(at: Nodewise, one: float, n: float, variance: Floats, tractable: bool) -> LowerBound:
+    """Theorem 1, where H*(1) is `one`."""
+    S, A, L = len(np.unique(at.state)), at.mdp.actions, at.mdp.horizon
+    bandit: Number = Undefined("the model has more than one decision")
+    if len(at.mdp.layers) == 1 and S == 1:
+        bandit = max(A ** (1 / 3), one**2 * A ** (2 / 3)) / n**1.5
+    even = at.allowed / at.allowed.sum(axis=1, keepdims=True)
+    loud = np.sqrt(variance[at.state][at.allowed]) >= SMALLEST_DEVIATION
+    presumes = {
+        "the target takes every action alike": bool(np.allclose(at.target, even, atol=1e-9)),
+        "every deviation is at least 1/16": bool(loud.all()),
+        "the problem is tractable, as printed": tractable,
+    }
+    return LowerBound(bandit, max(math.sqrt(S * A * L**2), one**2 * (S * A * L**2)) / n**1.5, presumes)
 
 
 def _least(at: Nodewise, values: Floats, because: str) -> Number:
@@ -173,9 +162,7 @@ class RegretRate:
     """regret ~ K^exponent.
 
     Attributes:
-        exponent: of the fitted power law.
-        interval: its confidence interval at `level`.
-        level: of the interval.
+        exponent: of the fitted power law; `interval` is its confidence interval at `level`.
         budgets: the numbers of episodes, [B].
         regret: mean conditional_mse - limit / K, [B].
         stderr: of each regret, [B].

@@ -7,18 +7,18 @@ import math
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from saver._types import Floats
-from saver.collect.setup import Precise
+from saver.collect import Precise
 from saver.design.closed import check_variance
 from saver.design.exact import ExactDesign, exact_pair
 from saver.errors import Infeasible
-from saver.problem import checks, weights
-from saver.problem.statement import Problem, light
-from saver.problem.world import Scenario
+from saver.problem import Problem, Scenario, checks
+from saver.problem.statement import light
 from saver.theory import hardness as paper
 from saver.theory.believed import AT_ONCE, Delivery, believed_scenario, known_twin, remarks
 from saver.theory.bounds import Bound, Bounds, bounds
@@ -36,20 +36,17 @@ class Diagnosis:
     """One scenario at one budget. `report()` is for people, `to_dict()` for programs.
 
     Attributes:
-        scenario: its name.
         episodes: K; `samples` is n = K L.
         stderr: the standard error that `Way.episodes` is for: the one asked for, or else what the exact safe
             design reaches at this budget.
         spread: M(s), [S] on a tree, B_t(s) of Algorithm 2, [L, S], on a graph; NaN where nothing can be.
-        spread_total: M, their sum.
-        spread_root: M(s_1)^2, on trees the smallest limit of all.
+            `spread_total` is M, their sum; `spread_root` is M(s_1)^2, on trees the smallest limit of all.
         unconstrained: the limit of the exact design without safety, with its `unconstrained_gap`.
         price: the safe limit over the unconstrained one; `gap` is how far the safe limit may be from optimal.
         costs: which guardrail costs what: by how many per cent one per cent more of what may be given up
             lowers the safe limit, by name.
         feedback: what will come back of the trials.
-        ways: what each way of collecting will cost, by name.
-        at_once: the same if everything came back at once.
+        ways: what each way of collecting will cost, by name; `at_once` if everything came back at once.
         notes: what is odd about this problem.
     """
 
@@ -77,7 +74,9 @@ class Diagnosis:
     def report(self, width: int = 110) -> str:
         """Everything, in words and numbers, in lines of at most `width` characters where words allow it."""
         width = min(width, 110)
-        return "\n".join(_wrapped(line, width) for line in _lines(self, width)) + "\n"
+        fill = partial(textwrap.fill, width=width, break_long_words=False, break_on_hyphens=False)
+        indented = ((line, " " * (4 + len(line) - len(line.lstrip()))) for line in _lines(self, width))
+        return "".join(f"{fill(line, subsequent_indent=indent)}\n" for line, indent in indented)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, fit for JSON: None for what is not finite, {"not defined, because": ...} for others."""
@@ -114,12 +113,7 @@ def diagnose(
 
     `until` is what the campaign will stop by; the verdict says when, and warns of what is out of reach.
     """
-    if isinstance(scenario, Problem):
-        stated, (made, notes) = scenario, believed_scenario(scenario)
-    else:
-        checks.kind("scenario", scenario, Scenario)
-        stated, (made, notes) = scenario.problem, known_twin(scenario)
-    known = stated.reward is not None, 0 if stated.history is None else stated.history.episodes
+    made, notes, known = _foreseen(scenario)
     K = checks.whole("episodes", made.episodes if episodes is None else episodes, 1)
     if stderr is not None:
         stderr = checks.between("stderr", stderr, 0.0, math.inf, closed=(False, False))
@@ -129,18 +123,16 @@ def diagnose(
     feedback = Delivery(losses, out, declared, order, ran)
     problem, mean, n = made.problem, made.means[0], K * made.problem.mdp.horizon
     variance = np.array(check_variance(problem.mdp, made.world.reward.variance))
-    closed = paper.closed_design(problem, variance)
-    at = paper.nodewise(problem, closed)
-    forecast = Forecast(made, K, feedback, *known)
+    at, forecast = paper.nodewise(problem, variance), Forecast(made, K, feedback, *known)
     free, safe = _exact(made, variance, seconds)
-    ways, wanted = forecast.ways(closed.policy, free, safe, stderr)
+    ways, wanted = forecast.ways(at.design.policy, free, safe, stderr)
+    price, gap = (safe, safe) if isinstance(safe, Undefined) else (safe.price, safe.gap)
     at_once = ways
     if not feedback.complete:
         goal = None if isinstance(wanted, Undefined) else wanted
-        at_once, _ = Forecast(made, K, AT_ONCE, *known).ways(closed.policy, free, safe, goal)
+        at_once, _ = Forecast(made, K, AT_ONCE, *known).ways(at.design.policy, free, safe, goal)
     terms = paper.tractability(made.rails[0], mean, at, n)
-    earned = float(np.sum(weights(problem.mdp, closed.policy) * mean))
-    hard = paper.hardness(made.rails[0], variance, mean, at, earned)
+    hard = paper.hardness(made.rails[0], variance, mean, at)
     eta = max(float(np.abs(table[at.state][at.allowed]).max()) for table in (made.world.reward.mean, mean))
     return Diagnosis(
         scenario=made.name,
@@ -155,8 +147,8 @@ def diagnose(
         bounds=bounds(at, hard, problem.delta, n, variance, eta, terms.printed.holds is True),
         unconstrained=free.limit,
         unconstrained_gap=free.gap,
-        price=safe if isinstance(safe, Undefined) else safe.price,
-        gap=safe if isinstance(safe, Undefined) else safe.gap,
+        price=price,
+        gap=gap,
         costs={} if isinstance(safe, Undefined) else costs_of(made.rails, safe),
         feedback=feedback,
         ways=ways,
@@ -164,6 +156,17 @@ def diagnose(
         verdict=judge(forecast, ways, at_once, free, safe, stderr, until),
         notes=notes or remarks(made),
     )
+
+
+def _foreseen(given: Scenario | Problem) -> tuple[Scenario, tuple[str, ...], tuple[bool, int]]:
+    """A world with known transitions, notes on it, whether rewards are promised, how many episodes logged."""
+    if isinstance(given, Problem):
+        made, notes = believed_scenario(given)
+    else:
+        checks.kind("scenario", given, Scenario)
+        made, notes = known_twin(given)
+    stated = given if isinstance(given, Problem) else given.problem
+    return made, notes, (stated.reward is not None, stated.history.episodes if stated.history else 0)
 
 
 def _exact(
@@ -185,13 +188,6 @@ def _plain(value: Any) -> Any:
 
 
 # -- in words --
-
-
-def _wrapped(line: str, width: int) -> str:
-    indent = "    " + " " * (len(line) - len(line.lstrip()))
-    return textwrap.fill(
-        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    )
 
 
 def _lines(d: Diagnosis, width: int) -> Iterator[str]:

@@ -1,12 +1,8 @@
-"""The paper's hardness parameters and its tractability condition (eq. 7), from their definitions.
+"""The paper's hardness parameters and its tractability condition (eq. 7); docs/paper.md compares its forms.
 
-H*(1) = (alpha V_c(pi_0) + D_0) / (alpha V_c(pi_0)) with D_0 = V_c(b_*) - V_c(pi_0) in the text of Theorem 1.
-The formal statement has the absolute value, and the safe oracle's value in the place of V_c(b_*), which makes
-it depend on the budget. Here it is the absolute value with b_*, and that is used in the bound.
-
-H*(2)(s) is defined twice. Before Theorem 2 (eq. 9), which the bounds use,
+H*(1) = (alpha V_c(pi_0) + D_0) / (alpha V_c(pi_0)) with D_0 = V_c(b_*) - V_c(pi_0), or |D_0|.
+H*(2)(s) before Theorem 2 (eq. 9), which the bounds use, and in its proof:
     1 / (alpha mu_c(s,0)) sum over a != 0 of pi(a|s) sigma(s,a) min+{D(s,a), D(s,0) - D(s,a)},
-in step 7 of its proof and of the oracle's
     sum over a of b_*(a|s) min+{D(s,a), D(s,0) - D(s,a)},
 with D(s,a) = max_a' mu_c(s,a') - mu_c(s,a), min+{x, y} = |min{x, y}| and 0 the baseline's action.
 """
@@ -22,13 +18,12 @@ import numpy as np
 from saver._types import Bools, Floats, Ints
 from saver.design import Design, dag, is_tree, tree
 from saver.play.nodes import Nodes
-from saver.problem import minimising
+from saver.problem import Mdp, Problem, minimising, weights
 from saver.problem.bellman import by_step
 from saver.problem.guardrail import Rail
-from saver.problem.mdp import Mdp
-from saver.problem.statement import Problem
 
 NOTHING = 1e-12  # a share of the baseline's value that is rounding
+ONE_ACTION = "and the paper's has one action in each state"
 
 
 @dataclass(frozen=True)
@@ -57,6 +52,7 @@ class Nodewise(NamedTuple):
     """The paper's s_j^l: a state on a tree, a (step, state) that some behaviour can be in on a graph."""
 
     mdp: Mdp
+    design: Design  # b_*
     step: Ints  # [nodes]
     state: Ints  # [nodes]
     spread: Floats  # M(s), B_t(s) of Algorithm 2 on a graph, [nodes]
@@ -91,41 +87,32 @@ def closed_design(problem: Problem, variance: Floats) -> Design:
     return dag(mdp, asked.reference, asked.factor * variance, time_indexed=True)
 
 
-def nodewise(problem: Problem, design: Design) -> Nodewise:
+def nodewise(problem: Problem, variance: Floats) -> Nodewise:
     """Everything at the nodes, from the design that the paper has for this kind of model."""
-    mdp, nodes = problem.mdp, Nodes.of(problem.mdp)
+    mdp, nodes, design = problem.mdp, Nodes.of(problem.mdp), closed_design(problem, variance)
     here = nodes.step, nodes.state
     at = here[1:] if design.spread.ndim == 1 else here
     target, baseline = (by_step(mdp, pi)[here] for pi in (problem.question.reference, problem.baseline))
     spread, policy, allowed = design.spread[at], design.policy[at], mdp.available[nodes.state]
-    return Nodewise(mdp, *here, spread, policy, target, baseline, allowed, len(at) == 1)
+    return Nodewise(mdp, design, *here, spread, policy, target, baseline, allowed, len(at) == 1)
 
 
 @dataclass(frozen=True, eq=False)
 class Hardness:
-    """Both parameters in both definitions.
+    """Both parameters in both definitions; terms are NaN where they are not defined."""
 
-    Attributes:
-        one: H*(1) with |D_0|.
-        one_signed: H*(1) with the signed D_0.
-        two: H*(2) as defined before Theorem 2, summed; `two_per_state` its terms, NaN where not defined.
-        two_proof: H*(2) as in the proof, summed; `two_proof_per_state` its terms.
-        gap: the smallest |(1 - alpha) mu_c(s,0) - mu_c(s,a)| over actions that the target plays and the
-            baseline does not: the gap of Theorem 2's budget. (The printed D(s,a) is 0 for the best action.)
-    """
-
-    one: float
-    one_signed: float
-    two: Number
-    two_per_state: Floats
-    two_proof: Number
+    one: float  # H*(1) with |D_0|
+    one_signed: float  # with the sign of D_0
+    two: Number  # H*(2) as defined before Theorem 2, summed
+    two_per_state: Floats  # its terms
+    two_proof: Number  # H*(2) as in the proof, summed
     two_proof_per_state: Floats
-    gap: Number
+    gap: Number  # the smallest |(1 - alpha) mu_c(s,0) - mu_c(s,a)| over what the target alone plays
 
 
-def hardness(rail: Rail, variance: Floats, mean: Floats, at: Nodewise, earned: float) -> Hardness:
-    """The parameters of one guardrail; `mean` are its constraint means, `earned` is V_c(b_*)."""
-    afford, difference = rail.credit, earned - rail.value
+def hardness(rail: Rail, variance: Floats, mean: Floats, at: Nodewise) -> Hardness:
+    """The parameters of one guardrail; `mean` are its constraint means."""
+    afford, difference = rail.credit, float(np.sum(weights(at.mdp, at.design.policy) * mean)) - rail.value
     safe = np.arange(len(at.state)), np.argmax(at.baseline, axis=1)
     here = mean[at.state]
     D = np.where(at.allowed, here, -np.inf).max(axis=1)[:, None] - here
@@ -140,7 +127,7 @@ def hardness(rail: Rail, variance: Floats, mean: Floats, at: Nodewise, earned: f
     gaps = np.abs((1.0 - rail.alpha) * level[:, None] - here)[others & (at.target > 0)]
     gap: Number = float(gaps.min(initial=np.inf))
     if drawn.any():
-        gap = Undefined("the baseline is random, and the paper's has one action in each state")
+        gap = Undefined(f"the baseline is random, {ONE_ACTION}")
     elif not len(gaps):
         gap = Undefined("the target plays only what the baseline plays")
     elif gap == 0.0:
@@ -163,42 +150,32 @@ def _total(values: Floats, at: Nodewise, drawn: Floats) -> Number:
         return float(values.sum())
     where = at.label(int(bad[0]))
     if drawn[bad[0]]:
-        return Undefined(f"the baseline is random in {where}, and the paper's has one action in each state")
+        return Undefined(f"the baseline is random in {where}, {ONE_ACTION}")
     return Undefined(f"the baseline's action has no positive constraint mean in {where}")
 
 
 @dataclass(frozen=True)
 class Condition:
-    """One form of the condition: n must be `sense` `samples`; `holds` at the budget asked about."""
+    """One form of the condition: n must be `sense` `samples`."""
 
     formula: str
     sense: str
     samples: Number
-    holds: bool | Undefined
+    holds: bool | Undefined  # at the budget asked about
 
 
 @dataclass(frozen=True)
 class Tractability:
     """The tractability condition, as printed and as derived.
 
-    With r = 1 - V_c(b-) / V_c(pi_0), C_sigma = max b_*(a|s) and x = C_sigma r / alpha, b- played for
-    C_sigma (n - sqrt(n)) samples is affordable iff sqrt(n) (1 - x) + x >= 0. So x <= 1 excludes no budget,
-    and x > 1 allows sqrt(n) <= x / (x - 1) only: an upper bound. The printed condition drops C_sigma from the
-    second term and divides by 1 - x, negative when x > 1, without turning the inequality:
-    sqrt(n) >= (r / alpha) / (x - 1). (The printed C_sigma divides b_* by M(s) once more, which is not
-    scale-free; here b_* is normalised.)
-
-    Attributes:
-        worst_value: V_c(b-), the smallest constraint value that any behaviour has.
-        room: r, the share of the baseline's value that the worst behaviour loses.
-        c_sigma: the largest b_*(a|s).
-        x: C_sigma r / alpha.
+    b- played for C_sigma (n - sqrt(n)) samples is affordable iff sqrt(n) (1 - x) + x >= 0: x <= 1 excludes no
+    budget, x > 1 allows sqrt(n) <= x / (x - 1) only. As printed it is sqrt(n) >= (r / alpha) / (x - 1).
     """
 
-    worst_value: float
-    room: float
-    c_sigma: Number
-    x: Number
+    worst_value: float  # V_c(b-), the smallest constraint value that any behaviour has
+    room: float  # r, the share of the baseline's value that the worst behaviour loses
+    c_sigma: Number  # the largest b_*(a|s)
+    x: Number  # C_sigma r / alpha
     printed: Condition
     derived: Condition
 

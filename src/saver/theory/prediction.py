@@ -11,10 +11,8 @@ import numpy as np
 from saver._types import Floats
 from saver.design.closed import check_variance, limit_of
 from saver.design.exact import ExactDesign
-from saver.play.policy import Policy
-from saver.play.stage import Stage
-from saver.problem import visits
-from saver.problem.world import Scenario
+from saver.play import Policy, Stage
+from saver.problem import Scenario, visits
 from saver.theory.believed import AT_ONCE, Delivery
 from saver.theory.hardness import Number, Undefined
 from saver.theory.reporting import Part, Reporting, Turnout
@@ -27,49 +25,32 @@ COVERED = 0.02  # of the target's weight may stay unseen
 
 @dataclass(frozen=True)
 class Way:
-    """One way of collecting.
+    """One way of collecting: in the long run, and at the budget asked about.
 
-    Attributes:
-        safe: whether it keeps the promise, with baseline episodes where it must.
-        guardrail: the one that its behaviour is nearest to breaking, or breaks most.
-        constraint_value: V_c of that, of its behaviour without baseline episodes; costs are negative.
-        baseline_share: of baseline episodes in the long run.
-        limit: K * MSE in the long run, if nothing is lost.
-        at_budget: K * MSE at the budget asked about, with what the certificate costs, and lost and late
-            feedback.
-        certificate: baseline episodes that the certificate takes at that budget, beyond the share above; what
-            goes where the baseline goes counts as such.
-        episodes: what it needs for the standard error asked for.
-        half_width: half the length of the interval at level .95 at that budget, at one time.
-        anytime_half_width: the same of the interval at all times.
-        bounded: how likely both are bounded. They are where rewards are declared; elsewhere if every pair
-            that the target needs was seen, and half-widths are means over such campaigns.
+    Half-widths, of intervals at level .95, are means over campaigns where they are bounded. They are where
+    rewards are declared; elsewhere if every pair that the target needs was seen.
     """
 
-    safe: bool
-    guardrail: str
-    constraint_value: float
-    baseline_share: float
-    limit: Number
-    at_budget: Number
-    certificate: int
-    episodes: Number
-    half_width: float
+    safe: bool  # it keeps the promise, with baseline episodes where it must
+    guardrail: str  # the one that its behaviour is nearest to breaking, or breaks most
+    constraint_value: float  # V_c of that, of its behaviour without baseline episodes; costs are negative
+    baseline_share: float  # of baseline episodes in the long run
+    limit: Number  # K * MSE in the long run, if nothing is lost
+    at_budget: Number  # K * MSE with what the certificate costs, and lost and late feedback
+    certificate: int  # episodes that go where the baseline goes, beyond the share above
+    episodes: Number  # what it needs for the standard error asked for
+    half_width: float  # at one time
     anytime_half_width: float
-    bounded: float
+    bounded: float  # how likely both are bounded
 
 
 class Forecast:
     """Predicts ways for one scenario, from its truth, at a budget of `episodes`."""
 
     def __init__(
-        self,
-        made: Scenario,
-        episodes: int,
-        feedback: Delivery = AT_ONCE,
-        promised: bool = False,
+        self, made: Scenario, episodes: int, feedback: Delivery = AT_ONCE, promised: bool = False,
         logged: int = 0,
-    ) -> None:
+    ) -> None:  # fmt: skip
         problem, reward = made.problem, made.world.reward
         self.problem, self.episodes, self.feedback, self.promised = problem, episodes, feedback, promised
         self.rails, self.means = made.rails, made.means
@@ -134,8 +115,7 @@ class Forecast:
     def paced(self, policy: Floats) -> Turnout:
         """What earns most is fallen back to, and, where feedback is lost or late, paces the design.
 
-        A campaign then plays the mixture with it that has the smallest error: larger and larger parts are
-        tried, until that grows.
+        Then that mixture of both is played whose error is smallest: larger parts are tried until it grows.
         """
         best = self.plan(policy, earns=True)
         if self.feedback.complete:
@@ -160,17 +140,12 @@ class Forecast:
         near = int(np.argmin(spare))  # the guardrail that spends most of what may be given up
         share, limit = self.long_run(plan.policy, safe=spending is not None)
         spent = spending.episodes(K).baseline if spending else 0.0
+        certificate = math.ceil(max(0.0, spent - share * K) - 1e-6)
         return Way(
-            spending is not None,
-            self.rails[near].name,
-            earned[near],
-            share,
-            limit,
-            self.error(plan, K),
-            math.ceil(max(0.0, spent - share * K) - 1e-6),
-            Undefined("no standard error was asked for"),
+            spending is not None, self.rails[near].name, earned[near], share, limit, self.error(plan, K),
+            certificate, Undefined("no standard error was asked for"),
             *self.reporting.report(plan, spending.play if spending else play),
-        )
+        )  # fmt: skip
 
     def long_run(self, policy: Floats, safe: bool = True) -> tuple[float, Number]:
         """A share of baseline episodes, if it must be `safe`, and K * MSE with that and the rest of a policy.

@@ -1,12 +1,9 @@
 """What will be reported: how wide intervals will be, at one time and at all times, and whether bounded.
 
 Sums of a few campaigns are drawn, epoch by epoch of the weights, and given to the functions that answer:
-`certainty` at one time, `Anytime` at all times. No episode is played.
-
-How often each pair will have been visited, by when, is drawn in bulk, many campaigns at a time. Episodes of
-the baseline, of the exploration and of what earns most come as predicted (`Spending.course`); the others are
-designed. Where actions are drawn, or paths are random, the visits of m episodes are about binomial. A tracker
-splits the visits of a state in the design's proportions, once every pair that has weight has one.
+`certainty` at one time, `Anytime` at all times. No episode is played: visits are drawn in bulk, those not
+designed as predicted (`Spending.course`). Where actions are drawn, or paths are random, the visits of m
+episodes are about binomial. A tracker splits those of a state in the design's proportions.
 """
 
 from __future__ import annotations
@@ -25,10 +22,10 @@ from saver.estimate.certainty import weighted
 from saver.estimate.interval import LEVEL
 from saver.estimate.weighed import RewardTally
 from saver.kernels.bounds.sequence import Steering, renewed, steer
-from saver.play.stage import Play, Stage
+from saver.play import Play, Stage
+from saver.problem import Scenario
 from saver.problem.moments import Moments
-from saver.problem.world import Scenario
-from saver.safety.ledger import Terms
+from saver.safety import Terms
 from saver.theory.believed import Delivery
 from saver.theory.spending import TRACKED, Spending, tracked
 
@@ -138,9 +135,8 @@ class Reporting:
         self, made: Scenario, episodes: int, stage: Stage, feedback: Delivery, promised: bool, logged: int
     ) -> None:
         self.problem, self.episodes, self.stage, self.feedback = made.problem, episodes, stage, feedback
-        self.promised, self.logged = promised, logged
-        self.mean = np.array(made.world.reward.mean).ravel()
-        self.variance = np.array(check_variance(stage.mdp, made.world.reward.variance)).ravel()
+        self.promised, self.logged, reward = promised, logged, made.world.reward
+        self.mean, self.variance = np.ravel(reward.mean), check_variance(stage.mdp, reward.variance).ravel()
         self.keeper: Anytime | None = None
         if self.problem.reward is not None:
             self.keeper = Anytime(Terms(self.problem, episodes, stage, feedback.losses, feedback.order))
@@ -151,16 +147,16 @@ class Reporting:
         Half the length at level .95 of the interval at one time and of that at all times: means over the
         campaigns where they are bounded, infinite if there are none. And how likely they are bounded.
         """
-        problem, rng = self.problem, np.random.default_rng(0)
+        problem, feedback, rng = self.problem, self.feedback, np.random.default_rng(0)
         draws = min(max(NUMBERS // self.mean.size, 1), DRAWS)
         counts, sums = Counts(turnout, draws, rng), Sums(self.mean, self.variance, self.keeper, draws)
-        plays = [play] if self.feedback.hidden else []  # what stands for lost trials
+        plays = [play] if feedback.hidden else []  # what stands for lost trials
         if plays and turnout.tracked:
             plays = tracked(self.stage, play)[:: TRACKED // PLAYS]
         number = 1
         while number <= self.episodes:
             following = min(int(renewed(number)), self.episodes + 1)
-            sums.weigh(turnout.told * (number - 1), plays, self.feedback.hidden * (following - number))
+            sums.weigh(turnout.told * (number - 1), plays, feedback.hidden * (following - number))
             counts.until(following - 1)
             sums.add(counts.T.reshape(draws, -1), rng)
             number = following
@@ -170,8 +166,8 @@ class Reporting:
         once = (ends[:, 1] - ends[:, 0]) / 2
         if self.keeper is None:
             told = turnout.told * self.episodes
-            factor, pairs = float(stretched(told, self.episodes, LEVEL)), zip(once, every, strict=True)
-            always = np.array([factor * half if self._begun(told, one) else math.inf for half, one in pairs])
+            factor = float(stretched(told, self.episodes, LEVEL))
+            always = np.where([self._begun(told, one) for one in every], factor * once, math.inf)
         else:
             bands = self.keeper.bands(LEVEL)
             sides = [self.keeper.sides(tally, bands, LEVEL) for tally in self._tallies(sums, plays)]

@@ -12,10 +12,9 @@ import numpy as np
 
 from saver._types import Floats
 from saver.collect.decide import follow_design
+from saver.play import Play, Stage
 from saver.play.nodes import richest
-from saver.play.stage import Play, Stage
-from saver.problem import Problem, visits
-from saver.problem.bellman import return_variance
+from saver.problem import Problem, return_variance, visits
 from saver.problem.guardrail import Rail
 from saver.safety import Terms
 from saver.safety.foreseen import Foreseen
@@ -46,15 +45,12 @@ class Spent(NamedTuple):
 
 
 class Look(NamedTuple):
-    """A moment of a campaign: `asked` episodes, `done` of which are no longer out.
+    """A moment of a campaign."""
 
-    `before` were spent at an earlier moment, and `part` of those spent since are still out.
-    """
-
-    asked: float
-    done: float
-    before: Spent
-    part: float
+    asked: float  # episodes
+    done: float  # of these, no longer out
+    before: Spent  # at an earlier moment
+    part: float  # of those spent since, still out
 
     def finished(self, spent: Spent) -> Spent:
         """Those done among the `spent`."""
@@ -77,26 +73,14 @@ class Spending:
       returns lose to the rests that the model does not explain: noise as of coins, and where episodes went
       until it is known what pairs are worth;
     - the sum of V(b; means) - V(b; lower ends).
-    The box is taken at the counts that b leads to.
-
-    Of lost trials nothing is learned or credited: the sums above are over told ones, less what the lost may
-    hide (`Certified.hides`), and each of the lost counts as what it adds at least. So does each that is out:
-    the last out - 1.
+    The box is taken at the counts that b leads to. These sums are over told trials, less what lost ones may
+    hide (`Certified.hides`); each that is lost, or is out, counts as what it adds at least.
     """
 
     def __init__(
-        self,
-        problem: Problem,
-        rail: Rail,
-        episodes: int,
-        stage: Stage,
-        mean: Floats,
-        policy: Floats,
-        *,
-        drawn: bool,
-        earns: bool,
-        feedback: Delivery = AT_ONCE,
-    ) -> None:
+        self, problem: Problem, rail: Rail, episodes: int, stage: Stage, mean: Floats, policy: Floats, *,
+        drawn: bool, earns: bool, feedback: Delivery = AT_ONCE,
+    ) -> None:  # fmt: skip
         self.problem, self.rail, self.mean, self.policy, self.feedback = problem, rail, mean, policy, feedback
         self.stage, self.play, self.baseline = stage, stage.play(policy), stage.play(problem.baseline)
         self.earned, sure = self.play.value(mean), stage.deterministic and self.baseline.sure

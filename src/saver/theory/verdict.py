@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from saver.collect.setup import Precise
+from saver.collect import Precise
 from saver.design.exact import ExactDesign
 from saver.estimate.interval import DECLARE, LEVEL
 from saver.problem.guardrail import Rail
@@ -26,30 +26,20 @@ LARGE = 0.1  # share of a budget that the certificate should not take
 
 @dataclass(frozen=True)
 class Verdict:
-    """`word` is "free", "affordable" or "hopeless"; `because` says why, `remedies` what to change.
+    """What is said in words."""
 
-    `feedback` says what lost and late feedback costs; it is empty where everything comes back at once.
-    `interval` says what will be reported at this budget by the best safe way, `until` when that is as precise
-    as is wanted.
-    """
-
-    word: str
+    word: str  # free, affordable or hopeless
     because: str
-    remedies: tuple[str, ...]
-    feedback: str = ""
-    interval: str = ""
-    until: str = ""
+    remedies: tuple[str, ...]  # what to change
+    feedback: str = ""  # what lost and late feedback costs; empty where everything comes back at once
+    interval: str = ""  # what will be reported at this budget by the best safe way
+    until: str = ""  # when that is as precise as is wanted
 
 
 def judge(
-    forecast: Forecast,
-    ways: dict[str, Way],
-    at_once: dict[str, Way],
-    free: ExactDesign,
-    safe: ExactDesign | Undefined,
-    stderr: float | None,
-    until: Precise | None,
-) -> Verdict:
+    forecast: Forecast, ways: dict[str, Way], at_once: dict[str, Way], free: ExactDesign,
+    safe: ExactDesign | Undefined, stderr: float | None, until: Precise | None,
+) -> Verdict:  # fmt: skip
     """The verdict at this budget, by the safe way with the smallest error; the exact one if none has any.
 
     Safety is held against the same losses without it: there only the data are missing.
@@ -58,7 +48,7 @@ def judge(
         wrong = "the constraint means, baseline_value or alpha: one is wrong"
         return Verdict("hopeless", safe.because, (wrong,))
     known = {n: way.at_budget for n, way in ways.items() if way.safe and isinstance(way.at_budget, float)}
-    name = min(known, key=known.__getitem__, default="exact")
+    name = min(known, key=lambda name: known[name], default="exact")
     best, K, feedback = ways[name], forecast.episodes, forecast.feedback
     toll, interval = _toll(name, best, at_once[name], feedback), _reported(name, best)
     said = toll, interval, "" if until is None else _stops(name, best, forecast, until)
