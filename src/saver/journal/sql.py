@@ -11,7 +11,8 @@ from saver.errors import StoreFailed
 from saver.journal.protocol import Header, Journal, Record
 
 TOGETHER = 32  # records that one statement inserts
-COLUMNS, OF_CAMPAIGN = ", ".join(Record._fields), ", ".join(Header._fields)
+COLUMNS = "campaign, seq, kind, trial, key, body, chain, at, actor"  # of a record
+OF_CAMPAIGN = "id, name, fingerprint, setup, versions, created"
 
 
 @cache
@@ -46,7 +47,7 @@ class SqlJournal(Journal):
                 if found.name == header.name:
                     return found
             last = self.run("select coalesce(max(id), 0) from campaign")[0][0]
-            made = header._replace(id=int(last) + 1)
+            made = Header(int(last) + 1, *header[1:])
             self.run(f"insert into campaign ({OF_CAMPAIGN}) values {_marks(len(made))}", made)
             self._insert(made.id, first)
         self.flush()
@@ -80,16 +81,16 @@ class SqlJournal(Journal):
         rows = self.run(f"select {COLUMNS} from event where {where}", values)
         return [
             Record(seq, kind, trial, key, _bytes(body), _bytes(chain), at, actor)
-            for seq, kind, trial, key, body, chain, at, actor in rows
+            for _, seq, kind, trial, key, body, chain, at, actor in rows
         ]
 
     def _insert(self, campaign: int, records: Sequence[Record]) -> None:
         """In one statement for some at a time: it takes the thread's turn less often than one for each."""
         for first in range(0, len(records), TOGETHER):
             some = records[first : first + TOGETHER]
-            rows = ", ".join([_marks(1 + len(Record._fields))] * len(some))
             values = [value for record in some for value in (campaign, *record)]
-            self.run(f"insert into event (campaign, {COLUMNS}) values {rows}", values)
+            marks = ", ".join([_marks(len(values) // len(some))] * len(some))
+            self.run(f"insert into event ({COLUMNS}) values {marks}", values)
 
     def steps_from(self, version: int) -> tuple[str, ...]:
         """The migrations that are to come; a database that a later version has changed is refused."""
