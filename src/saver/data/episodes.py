@@ -18,8 +18,8 @@ from saver.collect.events import Asked, Told
 from saver.data.cells import told
 from saver.data.sources import needed
 from saver.errors import InvalidData, InvalidProblem, no_such
-from saver.problem.episode import NOT_SEEN, Columns
-from saver.problem.model import END
+from saver.problem.episode import Columns
+from saver.problem.model import END, NOT_SEEN
 
 if TYPE_CHECKING:
     from saver.data.fitted import Fitted

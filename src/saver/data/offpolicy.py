@@ -147,7 +147,7 @@ def evaluate(problem: Problem, episodes: Episodes, *, level: float = 0.95) -> di
     _check_promised(problem, many)
     value = partial(estimate, mdp, kind="certainty", level=level)
     paid = {  # of the guardrails that were measured in every episode
-        rail: sums_of(mdp, many.paying(rail.name))
+        rail: sums_of(mdp, replace(many, rewards=many.constraints[rail.name]))
         for rail in problem.rails
         if not np.isnan(many.constraints.get(rail.name, np.nan)).any()
     }

@@ -123,19 +123,6 @@ def body_of(event: Event | None = None, **more: Any) -> bytes:
 # -- what every store can do ---------------------------------------------------------------------------------
 
 
-class Writer(Protocol):
-    """One transaction: what it wrote is there when the block ends, all of it, or nothing is.
-
-    Others may see it then; it is durable after `Journal.flush`.
-    """
-
-    def append(self, records: Sequence[Record]) -> None:
-        """Write records, whose numbers go on from the last."""
-
-    def keep(self, seq: int, body: bytes) -> None:
-        """A snapshot after record `seq`."""
-
-
 class Journal(Protocol):
     """Campaigns and their records."""
 
@@ -153,12 +140,19 @@ class Journal(Protocol):
     def hold(self, campaign: int, *, alone: bool) -> None:
         """Until `close`: alone, as a leader, or beside others. Refused while that cannot be."""
 
-    def writing(self, campaign: int, meanwhile: Waiting = None) -> AbstractContextManager[Writer]:
+    def writing(self, campaign: int, meanwhile: Waiting = None) -> AbstractContextManager[Journal]:
         """A transaction that no other process can be in at the same time; `meanwhile` is done before it.
 
-        It is for what need not wait: where several processes want to write, the next does it while another
-        still does.
+        What the block writes is there when it ends, all of it, or nothing is; others may see it then, and it
+        is durable after `flush`. `meanwhile` is for what need not wait: where several processes want to
+        write, the next does it while another still does.
         """
+
+    def append(self, records: Sequence[Record]) -> None:
+        """In the block: write records, whose numbers go on from the last."""
+
+    def keep(self, seq: int, body: bytes) -> None:
+        """In the block: a snapshot after record `seq`."""
 
     def flush(self) -> None:
         """What was written, here and by others whom a transaction here has followed, is durable.
