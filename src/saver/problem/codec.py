@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
-from saver._files import replacing
+from saver._files import written
 from saver.errors import InvalidData, SaverError
 
 TAG = "~"
@@ -258,17 +258,14 @@ def save(value: Any, path: str | os.PathLike[str]) -> None:
     """Write a problem, a collector, a scenario or a part of one to a JSON file, whole or not at all."""
     if isinstance(value, str | os.PathLike):
         raise InvalidData(f"the first argument is the path {value!r}; call saver.save(value, path)")
-    target, plain = Path(path), pack(value)
+    plain = pack(value)
     if not isinstance(plain, dict) or TAG not in plain:
         raise InvalidData(
             f"{type(value).__name__} was given; saver.save writes problems, collectors, scenarios and worlds"
         )
     text = _text({"saver": FORMAT, "holds": plain})
-    try:
-        with replacing(target) as partial:
-            partial.write_text(text + "\n", encoding="utf-8")
-    except OSError as cause:
-        raise InvalidData(f"cannot write {target}: {cause.strerror}; give another path") from None
+    with written(Path(path)) as partial:
+        partial.write_text(text + "\n", encoding="utf-8")
 
 
 def load(path: str | os.PathLike[str]) -> Any:

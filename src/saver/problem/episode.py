@@ -226,6 +226,10 @@ class Columns(Rows):
             propensities=None if said is None else said[at], final_state=None if final == NOT_SEEN else final,
         )  # fmt: skip
 
+    def called(self, number: int) -> str:
+        """How messages call an episode."""
+        return f"history[{number}]"
+
     def __iter__(self) -> Iterator[Episode]:
         """Each as a `saver.Episode`."""
         return (self[number] for number in range(len(self)))

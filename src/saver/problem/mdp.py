@@ -151,12 +151,8 @@ class Unknown(Model):
     Attributes:
         states: S.
         actions: A.
-        horizon: L, the largest number of steps of an episode.
-        discount: in (0, 1].
         start: [S] distribution, or one state, by its number or name; None: learned.
-        available: [S, A] booleans; False marks an action that is missing in that state.
-        state_names: one for each state, all different, or None; they may be said in the place of numbers.
-        action_names: one for each action, likewise.
+        horizon, discount, available, state_names, action_names: as of `Mdp`.
     """
 
     states: Any
