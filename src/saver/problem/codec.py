@@ -234,10 +234,6 @@ def _read_sparse(plain: dict[str, Any]) -> Any:
     return sparse.coo_array((values, at), shape=(rows, columns)).tocsr()
 
 
-def _key(plain: Any) -> Any:
-    return tuple(plain) if isinstance(plain, list) else plain
-
-
 _ARRAYS: dict[str, Reader] = {
     "array": _read_array,
     "sparse": _read_sparse,
@@ -246,7 +242,7 @@ _ARRAYS: dict[str, Reader] = {
 _READERS |= _ARRAYS | {
     "number": lambda plain: float(plain["is"]),
     "set": lambda plain: set(plain["of"]),
-    "dict": lambda plain: {_key(key): item for key, item in plain["of"]},
+    "dict": lambda plain: {tuple(key) if isinstance(key, list) else key: item for key, item in plain["of"]},
 }
 _decode = json.JSONDecoder(object_hook=_made).raw_decode
 

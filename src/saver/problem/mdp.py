@@ -59,7 +59,12 @@ class Mdp(Model):
         vars(self)["terminal"] = convert.terminal_states(self.terminal, self.states, self.state_names)
         self._check_rows()
         self.check_actions()
-        self._check_ends()
+        for state in self.terminal:
+            if self.start[state] > 0:
+                raise InvalidProblem(
+                    f"{self.state_label(state)} is terminal but episodes start in it with probability "
+                    f"{self.start[state]:g}; an episode needs at least one action"
+                )
 
     @classmethod
     def from_edges(
@@ -131,14 +136,6 @@ class Mdp(Model):
                 f"{self.pair_label(*divmod(int(moving[0]), self.actions))} is marked as missing but has "
                 "transitions; remove them or make it available"
             )
-
-    def _check_ends(self) -> None:
-        for state in self.terminal:
-            if self.start[state] > 0:
-                raise InvalidProblem(
-                    f"{self.state_label(state)} is terminal but episodes start in it with probability "
-                    f"{self.start[state]:g}; an episode needs at least one action"
-                )
 
 
 @portable("unknown")
