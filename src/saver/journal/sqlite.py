@@ -23,8 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from saver.errors import StoreFailed
-from saver.journal.protocol import Waiting, held_by
-from saver.journal.sql import SqlJournal, migrations
+from saver.journal.protocol import Journal, Waiting, held_by, migrations
 
 MAGIC = b"SQLite format 3\0"
 OPEN: Counter[tuple[int, int] | None] = Counter()  # files that this process has open: see `_is_database`
@@ -43,7 +42,7 @@ REMEDIES = (
 )
 
 
-class Lite(SqlJournal):
+class Lite(Journal):
     """A database of SQLite's, wherever it is; `_begun` is a transaction for who is alone."""
 
     _base: Any
@@ -138,7 +137,7 @@ class SqliteJournal(Lite):
                 self._migrate(steps)
 
     @contextmanager
-    def writing(self, campaign: int, meanwhile: Waiting = None) -> Iterator[SqlJournal]:
+    def writing(self, campaign: int, meanwhile: Waiting = None) -> Iterator[Journal]:
         """All campaigns of a file wait for each other."""
         with self._locked(meanwhile):
             if self._lost:
