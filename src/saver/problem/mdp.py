@@ -211,9 +211,7 @@ class Unknown(Model):
 class GymTable:
     """`env.unwrapped.P[state][action]`, lists of (probability, next state, reward, done), as arrays.
 
-    Such an environment may enter a state with done in one move and without it in another (Taxi does), so
-    moves that are done lead to one state that is added: terminal, or one that lasts until the horizon. Equal
-    (state, action, next state, done) rows are as they were listed.
+    Moves that are done lead to one state that is added, as in `saver.data.from_gymnasium`.
 
     Attributes:
         states, actions: how many; the added state is number `states`.
