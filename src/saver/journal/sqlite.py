@@ -46,7 +46,7 @@ class Lite(Journal):
     """A database of SQLite's, wherever it is; `_begun` is a transaction for who is alone."""
 
     _base: Any
-    path: Path | str  # what errors of SQLite's own call it
+    path: Any  # what errors of SQLite's own call it
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         """The rows."""
@@ -86,8 +86,6 @@ class Lite(Journal):
 
 class SqliteJournal(Lite):
     """A database file, which is made if it is not there."""
-
-    path: Path
 
     def __init__(self, path: Path, durability: str, *, make: bool = True) -> None:
         self.name = str(path)

@@ -18,28 +18,23 @@ from saver.problem.convert import spoken
 from saver.problem.model import END, NOT_SEEN
 from saver.problem.moving import still
 
+SEEN = ("states", "actions", "rewards", "constraints", "propensities")  # of each step
+
+
+def _rows(column: Any, kept: Any) -> Any:
+    """Those of a column, of each by name, or of none."""
+    if isinstance(column, Mapping):
+        return {name: _rows(one, kept) for name, one in column.items()}
+    return None if column is None else column[kept]
+
 
 class Rows(checks.Frozen):
     """Steps, one after the other, of an episode or of many."""
 
-    states: Any
-    actions: Any
-    rewards: Any
-    constraints: Any
-    propensities: Any
-
     def part(self, kept: Any, **changed: Any) -> Any:
         """The same with these rows only, and with what else changes with them."""
-        given, said = self.constraints, self.propensities
-        if isinstance(given, Mapping):
-            given = {name: column if column is None else column[kept] for name, column in given.items()}
-        elif given is not None:
-            given = given[kept]
         whole: Any = self  # a dataclass
-        return replace(
-            whole, states=self.states[kept], actions=self.actions[kept], rewards=self.rewards[kept],
-            constraints=given, propensities=None if said is None else said[kept], **changed,
-        )  # fmt: skip
+        return replace(whole, **{name: _rows(getattr(self, name), kept) for name in SEEN}, **changed)
 
 
 @portable("episode")
