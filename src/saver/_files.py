@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from saver.errors import InvalidData
+
 PARTIAL = ".part"
 
 
@@ -20,6 +22,16 @@ def replacing(path: Path) -> Iterator[Path]:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def written(path: Path, remedy: str = "another path") -> Iterator[Path]:
+    """As `replacing`; what the system refuses is said in words."""
+    try:
+        with replacing(path) as partial:
+            yield partial
+    except OSError as cause:
+        raise InvalidData(f"cannot write {path}: {cause.strerror or cause}; give {remedy}") from None
 
 
 def sources(*others: Path) -> str:

@@ -12,7 +12,7 @@ import psycopg
 
 import saver
 from saver import scenarios
-from saver.journal.memory import SHELF
+from saver.journal.memory import shelf
 
 KINDS = ("memory", "sqlite", "postgres")
 BANDIT = scenarios.bandit()
@@ -36,7 +36,7 @@ def server():
 def empty(kind, folder, uri=None):
     """The URL of a store that holds nothing."""
     if kind == "memory":
-        SHELF.headers.clear()
+        shelf.cache_clear()
         return "memory:"
     if kind == "sqlite":
         return f"sqlite:///{folder}/run.db"

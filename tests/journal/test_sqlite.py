@@ -13,7 +13,7 @@ from journal.stores import opened, told
 import saver
 from saver.errors import StoreFailed
 from saver.journal import backup, restore, sqlite as store
-from saver.journal.sql import migrations
+from saver.journal.protocol import migrations
 from saver.journal.sqlite import filesystem
 
 DATA = Path(__file__).parents[1] / "data"

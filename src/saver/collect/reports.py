@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from saver._files import replacing
+from saver._files import written
 from saver.collect.answers import Uncertain, look_columns
 from saver.collect.events import Asked, Event, Told
 from saver.collect.state import KINDS, State
@@ -162,11 +162,8 @@ def uncertainty_rows(rows: list[Uncertain], most: int = 10) -> list[str]:
 def write(folder: Path, name: str, text: str) -> Path:
     """One file, whole or not at all."""
     path = folder / name
-    try:
-        with replacing(path) as partial:
-            partial.write_text(text, encoding="utf-8")
-    except OSError as cause:
-        raise InvalidData(f"cannot write {path}: {cause.strerror or cause}; give another folder") from None
+    with written(path, "another folder") as partial:
+        partial.write_text(text, encoding="utf-8")
     return path
 
 

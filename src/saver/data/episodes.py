@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from saver._files import replacing
+from saver._files import written
 from saver.collect.events import Asked, Told
 from saver.data.cells import told
 from saver.data.sources import needed
 from saver.errors import InvalidData, InvalidProblem, no_such
-from saver.problem.episode import NOT_SEEN, Columns
-from saver.problem.model import END
+from saver.problem.episode import Columns
+from saver.problem.model import END, NOT_SEEN
 
 if TYPE_CHECKING:
     from saver.data.fitted import Fitted
@@ -54,9 +54,9 @@ class Episodes(Columns):
         super().__post_init__()
         for name, codes in (("state_labels", self.states), ("action_labels", self.actions)):
             labels = tuple(getattr(self, name)) or tuple(map(str, range(int(codes.max(initial=0)) + 1)))
-            object.__setattr__(self, name, labels)
+            vars(self)[name] = labels
         if self.ids is None:
-            object.__setattr__(self, "ids", np.arange(len(self)))
+            vars(self)["ids"] = np.arange(len(self))
 
     def __repr__(self) -> str:
         """A line: how many of what."""
@@ -68,7 +68,7 @@ class Episodes(Columns):
     def called(self, number: int) -> str:
         """How messages call an episode: as the log does."""
         name = self.ids[number]
-        return repr(name.item() if isinstance(name, np.generic) else name)
+        return f"episode {name.item() if isinstance(name, np.generic) else name!r}"
 
     def select(self, chosen: Any) -> Self:
         """Those episodes that are chosen, [episodes] booleans; `kind` names those of one kind."""
@@ -147,13 +147,9 @@ class Episodes(Columns):
         if not isinstance(path, str | os.PathLike):
             raise InvalidData(f"the path is {path!r}; give the path of a file")
         parquet = needed("pyarrow.parquet", "to_parquet")
-        target, rows = Path(path), self.to_arrow()
-        try:
-            with replacing(target) as partial:
-                parquet.write_table(rows, partial)
-        except OSError as cause:
-            said = cause.strerror or cause
-            raise InvalidData(f"cannot write {target}: {said}; give another path") from None
+        rows = self.to_arrow()
+        with written(Path(path)) as partial:
+            parquet.write_table(rows, partial)
 
     def to_minari(self, name: str, *, horizon: int | None = None, **options: Any) -> Any:
         """A Minari dataset of this name, which is kept where Minari keeps them.
@@ -219,7 +215,7 @@ class Episodes(Columns):
             )
         if len(long := np.flatnonzero(self.lengths > 1)):
             steps = self.lengths[long[0]]
-            raise InvalidData(f"episode {self.called(long[0])} has {steps} steps; bandit feedback has one")
+            raise InvalidData(f"{self.called(long[0])} has {steps} steps; bandit feedback has one")
         n, S, A = len(self), len(self.state_labels), len(self.action_labels)
         if n * S > MOST:
             raise InvalidData(f"{n:,} rounds with {S:,} one-hot contexts do not fit; select fewer episodes")

@@ -57,11 +57,7 @@ class Fitted:
 
     @property
     def proposed_reward(self) -> SubGaussian | Bounded | None:
-        """What could be promised about one reward, to be confirmed by who knows; nothing uses it by itself.
-
-        Few different values are taken to be within the lowest and the highest, others to be sub-Gaussian: see
-        `saver.data.scales.Scale.proposed`. None where rewards do not vary, or no pair was seen twice.
-        """
+        """What could be promised about one reward, to be confirmed by who knows: see `Scale.proposed`."""
         return self.scales["reward"].proposed
 
     def policy(self, source: Any) -> Floats:

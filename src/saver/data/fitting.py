@@ -114,7 +114,7 @@ def _whole(episodes: Episodes, horizon: int, cut: str, notes: list[str]) -> Epis
         led = int(many.final_states[first])
         where = f", in {many.state_labels[led]!r}" if led >= 0 else ""
         raise InvalidData(
-            f"episode {many.called(first)} stops after {many.lengths[first]} of {horizon} steps{where} and "
+            f"{many.called(first)} stops after {many.lengths[first]} of {horizon} steps{where} and "
             f"did not end there, and so do {count - 1:,} others; leave its next_state empty if it ended, or "
             "say cut='drop' (--cut drop)"
         )

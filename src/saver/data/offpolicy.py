@@ -147,7 +147,7 @@ def evaluate(problem: Problem, episodes: Episodes, *, level: float = 0.95) -> di
     _check_promised(problem, many)
     value = partial(estimate, mdp, kind="certainty", level=level)
     paid = {  # of the guardrails that were measured in every episode
-        rail: sums_of(mdp, many.paying(rail.name))
+        rail: sums_of(mdp, replace(many, rewards=many.constraints[rail.name]))
         for rail in problem.rails
         if not np.isnan(many.constraints.get(rail.name, np.nan)).any()
     }
@@ -175,7 +175,7 @@ def checked(model: Any, episodes: Episodes) -> Episodes:
         try:
             many[number].check(model, bool(many.complete[number]))
         except InvalidData as cause:
-            raise InvalidData(f"episode {many.called(int(number))}: {cause}") from None
+            raise InvalidData(f"{many.called(number)}: {cause}") from None
     return many
 
 
@@ -195,7 +195,7 @@ def _check_promised(problem: Problem, many: Episodes) -> None:
         if (outside := (column < low) | (column > high)).any():
             number, at = int(episodes_of(many, outside)[0]), int(np.argmax(outside))
             raise InvalidData(
-                f"episode {many.called(number)}, step {many.steps[at]}: {rail.name} is {column[at]:g}, and "
+                f"{many.called(number)}, step {many.steps[at]}: {rail.name} is {column[at]:g}, and "
                 f"the problem promises [{low:g}, {high:g}]; is it another column?"
             )
 

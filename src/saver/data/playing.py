@@ -254,7 +254,7 @@ def check_floats(infos: Mapping[str, Any], entries: Iterable[str]) -> None:
 class Desk:
     """Who sits at it asks for trials, hands each to a copy that is free, and tells what came back."""
 
-    def __init__(self, campaign: Any, copies: Any, table: Table, episodes: int | None) -> None:
+    def __init__(self, campaign: Any, copies: Copies | Single, table: Table, episodes: int | None) -> None:
         self.campaign, self.copies, self.table = campaign, copies, table
         self.left = float("inf") if episodes is None else episodes
         self.told = 0
@@ -304,8 +304,7 @@ class Desk:
                     self.campaign.tell(record.trial, record.episode(), complete=not record.cut)
                     self.told += 1
                     self.records[i], ended[i] = None, True
-        standing: list[Any] = self.copies.after(ended)
-        return standing
+        return self.copies.after(ended)
 
     def _action(self, i: int, where: Any) -> Any:
         """What a copy does: its trial's action, else the baseline's likeliest."""

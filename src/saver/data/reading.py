@@ -14,8 +14,7 @@ from saver.data.episodes import UNSEEN, Episodes
 from saver.data.sources import FLAG, LABEL, NUMBER, ROWS, WHOLE, check_rows, open_source
 from saver.errors import InvalidData
 from saver.problem.checks import SUM_TOLERANCE
-from saver.problem.episode import NOT_SEEN
-from saver.problem.model import END
+from saver.problem.model import END, NOT_SEEN
 
 GUARDED = MappingProxyType({"complaint": "complaint"})
 HOLDS = {"episode": LABEL, "step": WHOLE, "state": LABEL, "action": LABEL, "reward": NUMBER}

@@ -21,13 +21,8 @@ from saver.errors import InvalidData, SaverError
 LABEL, WHOLE, NUMBER, FLAG = "label", "whole", "number", "flag"  # what a column must hold
 TABLE = "the table"
 ROWS = 50_000_000  # of one log, from any source
-PACKED = {
-    b"\x1f\x8b": "gzip",
-    b"PK\x03\x04": "zip",
-    b"BZh": "bzip2",
-    b"\xfd7zXZ": "xz",
-    b"\x28\xb5\x2f\xfd": "zstd",
-}
+PACKED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
+PACKED[b"\x28\xb5\x2f\xfd"] = "zstd"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from saver._files import replacing
+from saver._files import written
 from saver._types import Floats, Ints
 from saver.collect.reports import frame
 from saver.errors import InvalidData, no_such
@@ -137,12 +137,8 @@ class Runs:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one .npz file, whole or not at all."""
-        target = Path(path)
-        try:
-            with replacing(target) as partial, partial.open("wb") as file:
-                np.savez(file, **self._arrays())
-        except OSError as cause:
-            raise InvalidData(f"cannot write {target}: {cause.strerror}; give another path") from None
+        with written(Path(path)) as partial, partial.open("wb") as file:
+            np.savez(file, **self._arrays())
 
     def _arrays(self) -> dict[str, Any]:
         """Everything as arrays; those of other targets by their place among the names."""

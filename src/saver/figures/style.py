@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saver._files import replacing
+from saver._files import written
 from saver._types import Floats
-from saver.errors import InvalidData
 
 COLUMN, PAGE = 3.4, 7.0  # inches: one column of a paper, and both
 BOTH: tuple[str, ...] = ("png", "pdf")  # what a figure is saved as
@@ -113,16 +112,13 @@ def figure(rows: int, columns: int, width: float, height: float) -> Iterator[tup
 
 def save(made: Any, folder: Path, name: str, kinds: tuple[str, ...] = BOTH) -> list[Path]:
     """Write the figure in each kind, whole or not at all; the same figure gives the same bytes."""
-    written = [folder / f"{name}.{kind}" for kind in kinds]
-    for kind, path in zip(kinds, written, strict=True):
+    paths = [folder / f"{name}.{kind}" for kind in kinds]
+    for kind, path in zip(kinds, paths, strict=True):
         metadata = {{"pdf": "CreationDate", "svg": "Date"}.get(kind, "Software"): None}
-        try:
-            with replacing(path) as partial:
-                made.savefig(partial, format=kind, metadata=metadata)
-        except OSError as cause:
-            raise InvalidData(f"cannot write {path}: {cause.strerror or cause}; give another path") from None
+        with written(path) as partial:
+            made.savefig(partial, format=kind, metadata=metadata)
         made.set_layout_engine("none")  # the first drawing has laid it out
-    return written
+    return paths
 
 
 def explain(made: Any, signs: list[tuple[str, str]], columns: int = 1) -> None:

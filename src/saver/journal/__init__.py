@@ -8,17 +8,8 @@ from saver.journal.protocol import Header, Journal, Record
 from saver.journal.requests import Reserved, Running
 
 __all__ = [
-    "DurableCampaign",
-    "Header",
-    "Journal",
-    "Lease",
-    "Record",
-    "Reserved",
-    "Running",
-    "Verified",
-    "backup",
-    "connect",
-    "restore",
-]
+    "DurableCampaign", "Header", "Journal", "Lease", "Record", "Reserved", "Running", "Verified", "backup",
+    "connect", "restore",
+]  # fmt: skip
 
 __getattr__ = moved(__name__, {"open_campaign": "saver.open"})

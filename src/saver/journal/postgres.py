@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from saver.errors import StoreFailed
-from saver.journal.protocol import Waiting, held_by
-from saver.journal.sql import SqlJournal
+from saver.journal.protocol import Journal, Waiting, held_by
 
 SPACE = 0x53615665  # the first number of our advisory locks; the second is a campaign, 0 the schema
 HELD = 0x53615666  # the same of who holds a campaign
@@ -21,7 +20,7 @@ SYNCHRONOUS = {"power": "on", "process": "off"}
 PATIENCE = 10  # seconds to connect
 
 
-class PostgresJournal(SqlJournal):
+class PostgresJournal(Journal):
     """A database of a server; its tables are made in the schema `saver`."""
 
     def __init__(self, url: str, durability: str) -> None:
@@ -76,7 +75,7 @@ class PostgresJournal(SqlJournal):
         return self._base is None or self._base.closed
 
     @contextmanager
-    def writing(self, campaign: int, meanwhile: Waiting = None) -> Iterator[SqlJournal]:
+    def writing(self, campaign: int, meanwhile: Waiting = None) -> Iterator[Journal]:
         """By a lock that ends with the transaction."""
         if self._lost:
             self._connect()

@@ -23,8 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from saver.errors import StoreFailed
-from saver.journal.protocol import Waiting, held_by
-from saver.journal.sql import SqlJournal, migrations
+from saver.journal.protocol import Journal, Waiting, held_by, migrations
 
 MAGIC = b"SQLite format 3\0"
 OPEN: Counter[tuple[int, int] | None] = Counter()  # files that this process has open: see `_is_database`
@@ -43,7 +42,49 @@ REMEDIES = (
 )
 
 
-class SqliteJournal(SqlJournal):
+class Lite(Journal):
+    """A database of SQLite's, wherever it is; `_begun` is a transaction for who is alone."""
+
+    _base: Any
+    path: Any  # what errors of SQLite's own call it
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        """The rows."""
+        try:
+            return self._base.execute(statement, values).fetchall()  # type: ignore[no-any-return]
+        except sqlite3.Error as cause:
+            raise self._failed(cause) from None
+
+    def _failed(self, cause: sqlite3.Error) -> StoreFailed:
+        said = next((remedy for part, remedy in REMEDIES if part in str(cause)), NOTHING)
+        return StoreFailed(f"{self.path}: {said.format(cause)}")
+
+    @contextmanager
+    def _begun(self, campaign: int) -> Iterator[None]:
+        self.run("begin immediate")
+        self._campaign = campaign
+        try:
+            yield
+            self.run("commit")
+        except BaseException:
+            if self._base.in_transaction:
+                self._base.execute("rollback")
+            raise
+
+    def _migrate(self, steps: Sequence[str]) -> None:
+        """Bring the schema up to date."""
+        with self._begun(0):
+            for statement in ";".join(steps).split(";"):
+                self.run(statement)
+            self.run(f"pragma application_id = {OURS}")
+            self.run(f"pragma user_version = {len(migrations())}")
+
+    def now(self) -> float:
+        """The machine's clock, which is SQLite's too."""
+        return time.time()
+
+
+class SqliteJournal(Lite):
     """A database file, which is made if it is not there."""
 
     def __init__(self, path: Path, durability: str, *, make: bool = True) -> None:
@@ -90,23 +131,11 @@ class SqliteJournal(SqlJournal):
             steps = self.steps_from(version)
             self.run("pragma journal_mode = wal")
             self.run("pragma synchronous = normal")
-            if not steps:
-                return
-            with self._begun():
-                for statement in ";".join(steps).split(";"):
-                    self.run(statement)
-                self.run(f"pragma application_id = {OURS}")
-                self.run(f"pragma user_version = {len(migrations())}")
-
-    def run(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
-        """The rows."""
-        try:
-            return self._base.execute(statement, values).fetchall()
-        except sqlite3.Error as cause:
-            raise self._failed(cause) from None
+            if steps:
+                self._migrate(steps)
 
     @contextmanager
-    def writing(self, campaign: int, meanwhile: Waiting = None) -> Iterator[SqlJournal]:
+    def writing(self, campaign: int, meanwhile: Waiting = None) -> Iterator[Journal]:
         """All campaigns of a file wait for each other."""
         with self._locked(meanwhile):
             if self._lost:
@@ -116,8 +145,7 @@ class SqliteJournal(SqlJournal):
                     f"{self.name} was removed, or is another file now; nothing was written. Open the "
                     "campaign anew, from a backup if it is gone"
                 )
-            with self._begun():
-                self._campaign = campaign
+            with self._begun(campaign):
                 yield self
             self._ended += 1
 
@@ -165,21 +193,6 @@ class SqliteJournal(SqlJournal):
         finally:
             fcntl.flock(self._gate, fcntl.LOCK_UN)
 
-    @contextmanager
-    def _begun(self) -> Iterator[None]:
-        self.run("begin immediate")
-        try:
-            yield
-            self.run("commit")
-        except BaseException:
-            if self._base.in_transaction:
-                self._base.execute("rollback")
-            raise
-
-    def now(self) -> float:
-        """The machine's clock, which is SQLite's too."""
-        return time.time()
-
     def hold(self, campaign: int, *, alone: bool) -> None:
         """By a lock on a file that is named by the campaign."""
         place = self._lock_file(f"held-{campaign}")
@@ -199,10 +212,6 @@ class SqliteJournal(SqlJournal):
                 self._is = None
         while self._files:
             os.close(self._files.pop())
-
-    def _failed(self, cause: sqlite3.Error) -> StoreFailed:
-        said = next((remedy for part, remedy in REMEDIES if part in str(cause)), NOTHING)
-        return StoreFailed(f"{self.path}: {said.format(cause)}")
 
 
 def identity(path: Path) -> tuple[int, int] | None:

@@ -260,7 +260,8 @@ class Turns:
         flush: Callable[[], None] = lambda: None,
     ) -> None:
         self._group, self._flush, self._waiting = group, flush, deque[Request]()
-        self._mutex, self._led, self._closed, self._last = threading.RLock(), False, False, 1
+        self._mutex, self._closed = threading.RLock(), threading.Event()
+        self._led, self._last = False, 1
         self._enough = threading.Condition(self._mutex)  # as many as before have come
 
     def do(self, work: Callable[[], T]) -> T:
@@ -283,10 +284,7 @@ class Turns:
 
     def close(self) -> None:
         """What was asked for before is done."""
-        self.do(self._close)
-
-    def _close(self) -> None:
-        self._closed = True
+        self.do(self._closed.set)
 
     def _hand_over(self, asked: Request) -> None:
         """The lead goes to the first that waits; a request that was interrupted waits no longer."""
@@ -308,7 +306,7 @@ class Turns:
                 group = [self._waiting.popleft() for _ in range(min(len(self._waiting), MOST))]
                 self._last = len(group)
             try:
-                if self._closed:
+                if self._closed.is_set():
                     raise StoreFailed("the leader was closed; open the campaign anew")
                 outcomes = self._group([one.work for one in group])
                 self._hand_over(leader)

@@ -98,7 +98,9 @@ def return_variance(mdp: Mdp, policy: ArrayLike, mean: ArrayLike, variance: Arra
     V, W = np.zeros(mdp.states), np.zeros(mdp.states)
     for t in reversed(range(mdp.horizon)):
         ahead = onward(mdp, V)
-        spread = _row_spread(mdp, V, ahead) + np.maximum(ends, 0.0) * ahead**2
+        squares = mdp.flow.copy()  # (V(s') - ahead(s,a))^2: centred, so that nothing cancels
+        squares.data *= (V[mdp.flow.indices] - np.repeat(ahead.ravel(), np.diff(mdp.flow.indptr))) ** 2
+        spread = np.asarray(squares.sum(axis=1)).reshape(shape) + np.maximum(ends, 0.0) * ahead**2
         Q = gain + mdp.discount * ahead
         inner = noise + mdp.discount**2 * (onward(mdp, W) + spread)
         V = np.sum(pi[t] * Q, axis=1)
@@ -111,14 +113,6 @@ def onward(mdp: Mdp, V: Floats) -> Floats:
     """sum_s' P(s'|s,a) V(s') over the moves after which the episode goes on, [S, A]."""
     result: Floats = (mdp.flow @ V).reshape(mdp.states, mdp.actions)
     return result
-
-
-def _row_spread(mdp: Mdp, V: Floats, ahead: Floats) -> Floats:
-    """sum_s' P(s'|s,a) (V(s') - ahead(s,a))^2: centred, so that nothing cancels."""
-    squares = mdp.flow.copy()
-    row = np.repeat(ahead.ravel(), np.diff(mdp.flow.indptr))
-    squares.data = mdp.flow.data * (V[mdp.flow.indices] - row) ** 2
-    return np.asarray(squares.sum(axis=1)).reshape(mdp.states, mdp.actions)
 
 
 def followed(mdp: Mdp, policy: Floats, factor: float, x: Floats = NOTHING) -> Floats:

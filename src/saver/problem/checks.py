@@ -56,13 +56,11 @@ def array(name: str, value: ArrayLike, error: type[SaverError] = InvalidProblem)
     return result
 
 
-def shaped(
-    name: str, value: ArrayLike, shape: tuple[int, ...], error: type[SaverError] = InvalidProblem
-) -> Floats:
+def shaped(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Floats:
     """`array` of exactly this shape."""
-    result = array(name, value, error)
+    result = array(name, value)
     if result.shape != shape:
-        raise error(f"{name} has shape {result.shape}; it must be {shape}")
+        raise InvalidProblem(f"{name} has shape {result.shape}; it must be {shape}")
     return result
 
 
@@ -131,10 +129,10 @@ def whole(
 ) -> int:
     """One integer from `low` to `high`."""
     try:
-        result = operator.index(value)
+        result = None if isinstance(value, bool | np.bool_) else operator.index(value)
     except TypeError:
-        raise error(f"{name} is {value!r}; it must be a whole number") from None
-    if isinstance(value, bool | np.bool_):
+        result = None
+    if result is None:
         raise error(f"{name} is {value!r}; it must be a whole number")
     if result < low:
         raise error(f"{name} is {result}; it must be at least {low}")

@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
-from saver._files import replacing
+from saver._files import written
 from saver.errors import InvalidData, SaverError
 
 TAG = "~"
@@ -234,10 +234,6 @@ def _read_sparse(plain: dict[str, Any]) -> Any:
     return sparse.coo_array((values, at), shape=(rows, columns)).tocsr()
 
 
-def _key(plain: Any) -> Any:
-    return tuple(plain) if isinstance(plain, list) else plain
-
-
 _ARRAYS: dict[str, Reader] = {
     "array": _read_array,
     "sparse": _read_sparse,
@@ -246,7 +242,7 @@ _ARRAYS: dict[str, Reader] = {
 _READERS |= _ARRAYS | {
     "number": lambda plain: float(plain["is"]),
     "set": lambda plain: set(plain["of"]),
-    "dict": lambda plain: {_key(key): item for key, item in plain["of"]},
+    "dict": lambda plain: {tuple(key) if isinstance(key, list) else key: item for key, item in plain["of"]},
 }
 _decode = json.JSONDecoder(object_hook=_made).raw_decode
 
@@ -258,17 +254,14 @@ def save(value: Any, path: str | os.PathLike[str]) -> None:
     """Write a problem, a collector, a scenario or a part of one to a JSON file, whole or not at all."""
     if isinstance(value, str | os.PathLike):
         raise InvalidData(f"the first argument is the path {value!r}; call saver.save(value, path)")
-    target, plain = Path(path), pack(value)
+    plain = pack(value)
     if not isinstance(plain, dict) or TAG not in plain:
         raise InvalidData(
             f"{type(value).__name__} was given; saver.save writes problems, collectors, scenarios and worlds"
         )
     text = _text({"saver": FORMAT, "holds": plain})
-    try:
-        with replacing(target) as partial:
-            partial.write_text(text + "\n", encoding="utf-8")
-    except OSError as cause:
-        raise InvalidData(f"cannot write {target}: {cause.strerror}; give another path") from None
+    with written(Path(path)) as partial:
+        partial.write_text(text + "\n", encoding="utf-8")
 
 
 def load(path: str | os.PathLike[str]) -> Any:

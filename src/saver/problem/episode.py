@@ -12,36 +12,29 @@ import numpy as np
 
 from saver._types import Bools, Floats, Ints
 from saver.errors import InvalidData
-from saver.problem import checks, model
+from saver.problem import checks
 from saver.problem.codec import portable
 from saver.problem.convert import spoken
-from saver.problem.model import END
+from saver.problem.model import END, NOT_SEEN
 from saver.problem.moving import still
 
-NOT_SEEN = model.NOT_SEEN  # a final state in columns
+SEEN = ("states", "actions", "rewards", "constraints", "propensities")  # of each step
+
+
+def _rows(column: Any, kept: Any) -> Any:
+    """Those of a column, of each by name, or of none."""
+    if isinstance(column, Mapping):
+        return {name: _rows(one, kept) for name, one in column.items()}
+    return None if column is None else column[kept]
 
 
 class Rows(checks.Frozen):
     """Steps, one after the other, of an episode or of many."""
 
-    states: Any
-    actions: Any
-    rewards: Any
-    constraints: Any
-    propensities: Any
-
     def part(self, kept: Any, **changed: Any) -> Any:
         """The same with these rows only, and with what else changes with them."""
-        given, said = self.constraints, self.propensities
-        if isinstance(given, Mapping):
-            given = {name: column if column is None else column[kept] for name, column in given.items()}
-        elif given is not None:
-            given = given[kept]
         whole: Any = self  # a dataclass
-        return replace(
-            whole, states=self.states[kept], actions=self.actions[kept], rewards=self.rewards[kept],
-            constraints=given, propensities=None if said is None else said[kept], **changed,
-        )  # fmt: skip
+        return replace(whole, **{name: _rows(getattr(self, name), kept) for name in SEEN}, **changed)
 
 
 @portable("episode")
@@ -96,17 +89,8 @@ class Episode(Rows):
         """sum_t discount^t of what a column holds."""
         return float(np.sum(discount**self.steps * column))
 
-    def outcome(self, mdp: Any, complete: bool) -> int:
-        """Where the last action led: as `Columns.following`."""
-        if complete and len(self) < mdp.horizon:
-            return END
-        return NOT_SEEN if mdp.known or self.final_state is None else int(self.final_state)
-
-    def guarded(self, constraints: Any) -> Episode:
-        """The same with these constraints, which were checked."""
-        return self._with(constraints=constraints)
-
-    def _with(self, **checked: Any) -> Episode:
+    def but(self, **checked: Any) -> Episode:
+        """The same with other columns, which were checked."""
         other = copy.copy(self)
         vars(other).update(checked)
         return other
@@ -123,20 +107,15 @@ class Episode(Rows):
         """The number of steps."""
         return len(self.states)
 
-    def numbered(self, mdp: Any) -> Episode:
-        """The same with numbers in the place of labels."""
-        last, known = self.final_state, mdp.state_labels
-        if "O" not in (self.states.dtype.kind, self.actions.dtype.kind) and not isinstance(last, str):
-            return self
-        return self._with(
-            states=checks.frozen(known.numbers("states", self.states)),
-            actions=checks.frozen(mdp.action_labels.numbers("actions", self.actions)),
-            final_state=known.number("final_state", last),
-        )
-
     def check(self, mdp: Any, complete: bool = True) -> Episode:
         """The same with numbers in the place of labels; what cannot happen in this model is refused."""
-        found = self.numbered(mdp)
+        found, last, known = self, self.final_state, mdp.state_labels
+        if "O" in (self.states.dtype.kind, self.actions.dtype.kind) or isinstance(last, str):
+            found = self.but(
+                states=checks.frozen(known.numbers("states", self.states)),
+                actions=checks.frozen(mdp.action_labels.numbers("actions", self.actions)),
+                final_state=known.number("final_state", last),
+            )
         mdp.check_path(found.states, found.actions, found.final_state, complete)
         return found
 
@@ -242,6 +221,10 @@ class Columns(Rows):
             propensities=None if said is None else said[at], final_state=None if final == NOT_SEEN else final,
         )  # fmt: skip
 
+    def called(self, number: int) -> str:
+        """How messages call an episode."""
+        return f"history[{number}]"
+
     def __iter__(self) -> Iterator[Episode]:
         """Each as a `saver.Episode`."""
         return (self[number] for number in range(len(self)))
@@ -273,10 +256,6 @@ class Columns(Rows):
         mask = np.asarray(chosen, dtype=bool)
         kept = np.repeat(mask, self.lengths)
         return self._whole(kept, self.lengths[mask], self.final_states[mask], self.complete[mask])
-
-    def paying(self, name: str) -> Self:
-        """The same with a guardrail in the place of the reward."""
-        return replace(self, rewards=self.constraints[name])
 
     def _whole(self, kept: Any, lengths: Ints, finals: Any, complete: Any) -> Self:
         """Those rows, which are episodes of these lengths."""

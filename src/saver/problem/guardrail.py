@@ -168,7 +168,7 @@ class Rail:
         if self.sign > 0.0 and type(episode.constraints) is np.ndarray:
             return episode
         column = self.column(episode)
-        return None if column is None else episode.guarded(self.sign * column)
+        return None if column is None else episode.but(constraints=self.sign * column)
 
     def column(self, episode: Episode) -> Any:
         """Its observations as they were told; None if not measured."""

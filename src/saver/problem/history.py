@@ -257,16 +257,12 @@ def _doubtful(problem: Any, table: Floats, many: Columns) -> Iterator[int]:
 
 
 def _check_all(problem: Any, table: Floats, many: Columns) -> None:
-    """Refuse what the baseline cannot have done; messages call an episode as its log does, if it says."""
-
-    def called(number: int) -> str:
-        return f"episode {many.called(number)}" if hasattr(many, "called") else f"history[{number}]"
-
+    """Refuse what the baseline cannot have done."""
     for number in _doubtful(problem, table, many):
-        _checked(problem, table, many[number], called(number))
+        _checked(problem, table, many[number], many.called(number))
     if not many.complete.all():
         number = int(np.argmin(many.complete))
-        raise InvalidData(f"{called(number)} was cut off; history must hold whole episodes")
+        raise InvalidData(f"{many.called(number)} was cut off; history must hold whole episodes")
 
 
 def _checked(problem: Any, table: Floats, item: Any, called: str) -> Episode:

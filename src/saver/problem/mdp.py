@@ -59,7 +59,12 @@ class Mdp(Model):
         vars(self)["terminal"] = convert.terminal_states(self.terminal, self.states, self.state_names)
         self._check_rows()
         self.check_actions()
-        self._check_ends()
+        for state in self.terminal:
+            if self.start[state] > 0:
+                raise InvalidProblem(
+                    f"{self.state_label(state)} is terminal but episodes start in it with probability "
+                    f"{self.start[state]:g}; an episode needs at least one action"
+                )
 
     @classmethod
     def from_edges(
@@ -132,14 +137,6 @@ class Mdp(Model):
                 "transitions; remove them or make it available"
             )
 
-    def _check_ends(self) -> None:
-        for state in self.terminal:
-            if self.start[state] > 0:
-                raise InvalidProblem(
-                    f"{self.state_label(state)} is terminal but episodes start in it with probability "
-                    f"{self.start[state]:g}; an episode needs at least one action"
-                )
-
 
 @portable("unknown")
 @dataclass(frozen=True, eq=False)
@@ -151,12 +148,8 @@ class Unknown(Model):
     Attributes:
         states: S.
         actions: A.
-        horizon: L, the largest number of steps of an episode.
-        discount: in (0, 1].
         start: [S] distribution, or one state, by its number or name; None: learned.
-        available: [S, A] booleans; False marks an action that is missing in that state.
-        state_names: one for each state, all different, or None; they may be said in the place of numbers.
-        action_names: one for each action, likewise.
+        horizon, discount, available, state_names, action_names: as of `Mdp`.
     """
 
     states: Any
@@ -218,9 +211,7 @@ class Unknown(Model):
 class GymTable:
     """`env.unwrapped.P[state][action]`, lists of (probability, next state, reward, done), as arrays.
 
-    Such an environment may enter a state with done in one move and without it in another (Taxi does), so
-    moves that are done lead to one state that is added: terminal, or one that lasts until the horizon. Equal
-    (state, action, next state, done) rows are as they were listed.
+    Moves that are done lead to one state that is added, as in `saver.data.from_gymnasium`.
 
     Attributes:
         states, actions: how many; the added state is number `states`.

@@ -11,8 +11,8 @@ import numpy as np
 from saver._jit import brief, jit
 from saver._types import Floats, Ints
 from saver.problem.codec import portable
-from saver.problem.episode import NOT_SEEN, Columns, Episode
-from saver.problem.model import END, Model
+from saver.problem.episode import Columns, Episode
+from saver.problem.model import END, NOT_SEEN, Model
 
 DENSE = 2**20  # codes that are counted in a table of their own
 
@@ -137,7 +137,8 @@ class Sums:
         states, actions, A = episode.states.tolist(), episode.actions.tolist(), mdp.actions
         self.episodes += 1
         self.starts[states[0]] += 1
-        onward = [*states[1:], episode.outcome(mdp, complete)]
+        last = NOT_SEEN if mdp.known or episode.final_state is None else int(episode.final_state)
+        onward = [*states[1:], END if complete and len(states) < mdp.horizon else last]
         for s, a, to, reward in zip(states, actions, onward, episode.rewards.tolist(), strict=True):
             self._move(s * A + a, to, 1, reward)
         self.rewards.extend(episode.states, episode.actions, episode.rewards)

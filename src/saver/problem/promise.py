@@ -76,7 +76,10 @@ class Promise(checks.Frozen, ABC):
         """Freeze these numbers or tables; `low` must be below `high`."""
         checks.flag("next_state", self.next_state)
         for name in names:
-            vars(self)[name] = _number_or_table(name, getattr(self, name))
+            given = getattr(self, name)
+            plain = not hasattr(given, "__len__") or isinstance(given, str | bytes)
+            wanted = "one number or (states, actions)"
+            vars(self)[name] = checks.number(name, given) if plain else checks.table(name, given, wanted)
         if len(set(self.by_pair.values())) > 1:
             shapes = " and ".join(f"{name} has {shape}" for name, shape in self.by_pair.items())
             raise InvalidProblem(f"tables of a promise must have one shape, but {shapes}")
@@ -162,9 +165,3 @@ def check_promise(name: str, given: Any) -> None:
     """Refuse what promises nothing."""
     if not isinstance(given, SubGaussian | Bounded):
         raise InvalidProblem(f"{name} is {given!r}; it must be a saver.SubGaussian or a saver.Bounded")
-
-
-def _number_or_table(name: str, value: Any) -> Any:
-    if not hasattr(value, "__len__") or isinstance(value, str | bytes):
-        return checks.number(name, value)
-    return checks.table(name, value, "one number or (states, actions)")
