@@ -37,10 +37,8 @@ from saver.kernels.solve.mixing import (
     made_safe,
     reaches,
     safest,
-    sizes_of,
     visited,
 )
-from saver.kernels.solve.onestate import ROUNDING
 from saver.kernels.solve.passes import best
 from saver.kernels.solve.pricing import priced
 from saver.kernels.solve.search import (
@@ -51,7 +49,6 @@ from saver.kernels.solve.search import (
     SCALE,
     STALL,
     Asked,
-    Program,
     Rules,
     begin_search,
     deterred,
@@ -213,16 +210,11 @@ def program_of(study: Any, nodes: Any, model: Any, run: Any, g: Any, w: Any, see
 
 @inner
 def solved(study: Any, nodes: Any, model: Any, asked: Any, hint: Any) -> Any:
-    """`Planner.solve`, in units in which the largest w is 1."""
-    b, unit = begun(nodes, model.row, model.row_state, hint, study.even, asked), asked.w.max()
-    aim = asked.required - ROUNDING * sizes_of(asked, asked.safest_visits)
-    c, visits = asked.steer.reshape((1, -1)), asked.safest_visits.ravel()
-    program = Program(asked.w.ravel() / unit, c, asked.required, aim, visits, asked.safest_values)
-    search = begin_search(b, len(model.state), program.c, len(program.w), 0)
-    nowhere = np.empty(0, dtype=np.uint64)
-    span = asked.safest_values[0] + best(model, np.zeros(asked.w.size), -c[0], 1.0, nowhere)
-    if span > 0.0:
-        search.guards[SCALE, 0] = at_stake(nodes, model.row, b, asked) / unit / span
+    """`Planner.solve`."""
+    b, nowhere = begun(nodes, model.row, model.row_state, hint, study.even, asked), np.empty(0, np.uint64)
+    search = begin_search(model, b, asked, 0)
+    span = asked.safest_values + best(model, np.zeros(asked.w.size), -asked.steer.ravel(), 1.0, nowhere)
+    search.guards[SCALE] = at_stake(nodes, model.row, b, asked, span)
     pause = max(1, int(PAUSE / model.work))
-    descend(model, search, program, Rules(GAP, SETTLED, ENDLESS, LEAST, QUOTA, STALL, pause))
+    descend(model, search, asked, Rules(GAP, SETTLED, ENDLESS, LEAST, QUOTA, STALL, pause))
     return made_safe(nodes, model.row, search.kept.reshape(b.shape), asked)[0]

@@ -67,15 +67,19 @@ def begun(nodes: Any, row: Any, row_state: Any, hint: Any, even: Any, asked: Any
     for i in range(len(otherwise)):
         otherwise[i] = even[row_state[i]]
     flow, _, earned = visited(nodes, b, asked.steer, False)
-    share = min(MOST, missing_share(asked, earned))
+    share = min(MOST, missing_share(asked, earned, np.zeros(len(earned))))
     return by_row(row, (1.0 - share) * flow + share * asked.safest, otherwise)
 
 
 @jit
-def at_stake(nodes: Any, row: Any, b: Any, asked: Any) -> Any:
-    """What there is to learn for b: sum w / N."""
+def at_stake(nodes: Any, row: Any, b: Any, asked: Any, spans: Any) -> Any:
+    """What there is to learn for b, sum w / N in units of the largest w, over the span of each guardrail."""
     _, N, _ = visited(nodes, by_node(row, b), asked.steer, len(asked.w) > 1)
-    return objective(asked.w.ravel(), N.ravel(), N.ravel(), 0.0)
+    learn, scale = objective(asked.w.ravel(), N.ravel(), N.ravel(), 0.0) / asked.w.max(), np.zeros(len(spans))
+    for i in range(len(spans)):
+        if spans[i] > 0.0:
+            scale[i] = learn / spans[i]
+    return scale
 
 
 @jit
@@ -89,9 +93,9 @@ def made_safe(nodes: Any, row: Any, b: Any, asked: Any) -> Any:
     flow, N, earned = visited(nodes, own, asked.means, apart)
     share, mixed, sizes = 0.0, b, sizes_of(asked, N)
     for k in range(TRIES):
-        if holds(asked, earned, sizes):
+        if missing_share(asked, earned, ROUNDING * sizes) == 0.0:
             break
-        share += (1.0 - share) * min(1.0, 2.0**k * missing_share(asked, earned))
+        share += (1.0 - share) * min(1.0, 2.0**k * missing_share(asked, earned, np.zeros(len(earned))))
         both = (1.0 - share) * flow + share * asked.safest
         if k < TRIES - 2:
             mixed = by_row(row, both, b)
@@ -137,22 +141,13 @@ def sizes_of(asked: Any, N: Any) -> Any:
 
 
 @inner
-def holds(asked: Any, earned: Any, sizes: Any) -> bool:
-    """Whether a behaviour of these sizes that earns `earned` is feasible, up to rounding."""
-    fine = True
-    for i in range(len(earned)):
-        fine = fine and asked.required[i] - earned[i] <= ROUNDING * sizes[i]
-    return fine
-
-
-@inner
-def missing_share(asked: Any, earned: Any) -> Any:
-    """The share of the safest flow that makes a flow which earns `earned` feasible."""
+def missing_share(asked: Any, earned: Any, rounding: Any) -> Any:
+    """The share of the safest flow that makes a flow which earns `earned` feasible, up to `rounding`, [m]."""
     share = 0.0
     for i in range(len(earned)):
-        missing, room = asked.required[i] - earned[i], asked.safest_values[i] - earned[i]
-        if missing > 0.0:
-            share = max(share, min(1.0, missing / room) if room > 0.0 else 1.0)
+        missing = asked.required[i] - earned[i]
+        if missing > rounding[i]:
+            share = max(share, min(1.0, missing / max(asked.safest_values[i] - earned[i], missing)))
     return share
 
 
