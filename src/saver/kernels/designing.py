@@ -171,21 +171,15 @@ def appraised(study: Any, run: Any, seen: Any) -> Any:
 @inner
 def nodes_of(study: Any, seen: Any) -> Any:
     """`Nodes.of` the model of what was seen."""
-    horizon, first = len(study.factors), np.flatnonzero(seen.start > 0.0)
-    states, ends = reached(seen.indptr, seen.indices, study.available, first, horizon)
-    steps, last = horizon, len(ends) - 1  # from there on the states stay
-    if last > 0 and ends[last] == ends[last - 1]:
-        steps, last = last, last - 1  # nobody is there
-    begin = ends[last - 1] if last > 0 else 0
-    total = ends[last] + (steps - last - 1) * (ends[last] - begin)
-    layer, at = np.zeros(steps + 1, np.int64), 0
-    state, step = np.empty(total, np.int64), np.empty(total, np.int64)
-    for t in range(steps):
-        here = min(t, last)
-        for j in range(ends[here - 1] if here > 0 else 0, ends[here]):
-            state[at], step[at] = states[j], t
-            at += 1
-        layer[t + 1] = at
+    first = np.flatnonzero(seen.start > 0.0)
+    states, begins, ends = reached(seen.indptr, seen.indices, study.available, first, len(study.factors))
+    layer = np.zeros(len(ends) + 1, np.int64)
+    for t in range(len(ends)):
+        layer[t + 1] = layer[t] + ends[t] - begins[t]
+    state, step = np.empty(layer[-1], np.int64), np.empty(layer[-1], np.int64)
+    for t in range(len(ends)):
+        for j in range(begins[t], ends[t]):
+            state[layer[t] + j - begins[t]], step[layer[t] + j - begins[t]] = states[j], t
     indptr, indices = seen.indptr.astype(np.int64), seen.indices.astype(np.int64)
     return Nodes(indptr, indices, seen.rates, seen.start, study.available, layer, state, step, study.discount)
 
