@@ -202,8 +202,7 @@ class Planner:
             return (1 - MIX) * b + MIX * even
         policy = self.mdp.uniform if hint is None else hint
         policy = still(policy if policy.ndim == 3 else policy[None])
-        found: Floats = begun(self.nodes, model.row, model.row_state, policy, still(self.mdp.uniform), asked)
-        return found
+        return begun(self.nodes, model.row, model.row_state, policy, still(self.mdp.uniform), asked)
 
     def _nothing(self, asked: Asked, hint: Floats | None) -> Plan:
         """Nothing to learn: a safe behaviour."""

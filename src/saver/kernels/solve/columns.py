@@ -160,11 +160,3 @@ def combine(table: Any, stake: Any, multipliers: Any, pull: Any, A: Any) -> None
             for i in range(len(multipliers)):
                 total += multipliers[i] * table[j, i + 1]
             pull[j] = total * stake[r, 0]
-
-
-@jit
-def mixture(c: Any, multipliers: Any, mixed: Any) -> None:
-    """Add sum_i multiplier_i c_i to `mixed`, for c [m, S * A]."""
-    for i in range(len(multipliers)):
-        for p in range(len(mixed)):
-            mixed[p] += multipliers[i] * c[i, p]

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from saver._jit import inner, jit
-from saver.kernels.solve.columns import combine, mixture, walk_columns, weigh
+from saver.kernels.solve.columns import combine, walk_columns, weigh
 from saver.kernels.solve.mixing import missing_share, sizes_of
 from saver.kernels.solve.onestate import ROUNDING
 from saver.kernels.solve.passes import (
@@ -256,7 +256,9 @@ def certify(model: Any, search: Any, asked: Any, g: Any, multipliers: Any, sizes
         top = best(model, g, asked.c[0], multipliers[0], np.empty(0, dtype=np.uint64))
     else:
         mixed = np.zeros(asked.c.shape[1])
-        mixture(asked.c, multipliers, mixed)
+        for i in range(len(multipliers)):
+            for p in range(len(mixed)):
+                mixed[p] += multipliers[i] * asked.c[i, p]
         top = best(model, g, mixed, 1.0, np.empty(0, dtype=np.uint64))
     slack = top - owed + ROUNDING * (abs(top) + size)
     root = roots(asked.w, g)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from saver._jit import inner, jit
+from saver._types import Floats
 from saver.kernels.solve.onestate import ROUNDING
 from saver.kernels.solve.passes import best, magnitudes, objective
 from saver.play.nodes import followed
@@ -22,7 +23,7 @@ MOST = 0.999  # of the safest behaviour in a starting point
 
 
 @jit
-def visited(nodes: Any, b: Any, means: Any, apart: bool) -> Any:
+def visited(nodes: Any, b: Any, means: Any, apart: bool) -> tuple[Floats, Floats, Floats]:
     """The flow by nodes, the visits and the constraint values of b, [nodes, A], for means [m, S, A].
 
     The visits are [1, S, A], or, `apart`, [2, S, A]: of all steps, and of those before the last.
@@ -46,7 +47,7 @@ def visited(nodes: Any, b: Any, means: Any, apart: bool) -> Any:
 
 
 @jit
-def safest(model: Any, mean: Any) -> Any:
+def safest(model: Any, mean: Any) -> tuple[Floats, float]:
     """The behaviour by nodes that earns most, and what it earns."""
     choice = np.zeros(len(model.state), dtype=np.uint64)
     top = best(model, np.zeros(mean.size), mean.ravel(), 1.0, choice)
@@ -57,7 +58,7 @@ def safest(model: Any, mean: Any) -> Any:
 
 
 @jit
-def begun(nodes: Any, row: Any, row_state: Any, hint: Any, even: Any, asked: Any) -> Any:
+def begun(nodes: Any, row: Any, row_state: Any, hint: Any, even: Any, asked: Any) -> Floats:
     """A policy, [1, S, A] or [L, S, A], with a little of everything, mixed until it is safe, by rows."""
     b, otherwise = np.empty((len(row), even.shape[1])), np.empty((len(row_state), even.shape[1]))
     for i in range(len(b)):
@@ -119,7 +120,7 @@ def by_node(row: Any, b: Any) -> Any:
 
 
 @jit
-def by_row(row: Any, flow: Any, otherwise: Any) -> Any:
+def by_row(row: Any, flow: Any, otherwise: Any) -> Floats:
     """A flow by nodes as a behaviour by rows: `otherwise` where nothing flows."""
     b = np.zeros(otherwise.shape)
     for i in range(len(flow)):

@@ -211,10 +211,7 @@ class Unrolled(NamedTuple):
     @classmethod
     def of(cls, nodes: Nodes) -> Unrolled:
         """One row for each node."""
-        found: Unrolled = unrolled(
-            nodes, np.power(nodes.discount, np.arange(len(nodes.layer) - 1, dtype=float))
-        )
-        return found
+        return unrolled(nodes, np.power(nodes.discount, np.arange(len(nodes.layer) - 1, dtype=float)))
 
     def changed(self, **parts: Any) -> Unrolled:
         """The same with other parts."""
@@ -244,7 +241,7 @@ class Unrolled(NamedTuple):
 
 
 @jit
-def unrolled(nodes: Any, powers: Any) -> Any:
+def unrolled(nodes: Any, powers: Any) -> Unrolled:
     """`Unrolled.of`; `powers` are discount^t."""
     unsigned, A = np.uint64, nodes.available.shape[1]
     flows, none = float(len(nodes.state) * A), np.zeros(1, dtype=unsigned)
