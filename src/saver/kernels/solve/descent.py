@@ -229,7 +229,9 @@ def look(model: Any, search: Any, asked: Any, tolerance: float) -> None:
     sizes = magnitudes(asked.required, asked.c, search.N)
     if n.iteration == 0.0 and n.slack > 0.0:
         certify(model, search, asked, search.certificate, guards[HELD].copy(), sizes)
-    share, safety = missing_share(asked, guards[EARNED], ROUNDING * sizes), guards[MULTIPLIER].max()
+    share, safety = missing_share(asked, guards[EARNED], ROUNDING * sizes), 0.0
+    for i in range(len(sizes)):
+        safety = max(safety, guards[MULTIPLIER, i])
     limit = objective(asked.w, search.N, asked.safest, share)
     if n.iteration > 0.0 and safety > 0.0:
         n.step = min(1.0, 1.1 * n.step) if limit <= n.last else max(0.7 * n.step, 0.01)
