@@ -16,7 +16,7 @@ from saver.design import Planner, dag, is_tree, tree
 from saver.design.closed import with_side_information, without_side_information
 from saver.design.plan import Plan as Solved
 from saver.errors import InvalidPolicy, InvalidProblem
-from saver.kernels.believing import GAP, QUOTA, ROOM, SETTLED, attainable, need, one_row, row_of_one
+from saver.kernels.believing import GAP, QUOTA, ROOM, SETTLED, attainable, need, one_row
 from saver.problem import checks
 from saver.problem.bellman import by_step, weights
 from saver.problem.moving import still
@@ -118,8 +118,8 @@ class Designer:
         if (only := self.only_state) is not None:
             policy = self.problem.mdp.uniform.copy()
             here = np.array(means[:, only])
-            row = one_row if len(here) > 1 else row_of_one
-            policy[only] = row(w[only], here, self.allowed[only], required, paced)
+            several = len(here) > 1 or None
+            policy[only] = one_row(w[only], here, self.allowed[only], required, paced, several)
             return Designed(policy)
         planner = copy.copy(self.planner)  # solves of several campaigns may run at once
         planner.last = warm

@@ -10,11 +10,10 @@ from numpy.typing import ArrayLike
 
 from saver._types import Bools, Floats
 from saver.design.balance import balanced, refuse
-from saver.design.plan import steered
 from saver.design.walk import Walk
 from saver.errors import Infeasible, InvalidProblem
 from saver.kernels.solve.mixing import learnable, reaches
-from saver.kernels.solve.search import Asked
+from saver.kernels.solve.search import Asked, deterred
 from saver.problem import checks
 from saver.problem.bellman import by_step
 from saver.problem.mdp import Mdp
@@ -64,9 +63,8 @@ def pose(
         )
     known = None if anchor is None else checks.policy(mdp, anchor, "anchor")
     flow, N, values = safe(walk, mdp, means, required, known, names, len(w) > 1)
-    rails = list(means)
-    cut = [steered(w, mean, N[0]) for mean in rails]
-    steer = means if all(one is mean for one, mean in zip(cut, rails, strict=True)) else np.array(cut)
+    cut = [deterred(w, mean, N[0]) for mean in means]
+    steer = np.array([mean for mean, _ in cut]) if any(was for _, was in cut) else means
     return Asked(w, means, steer, np.minimum(required, values), flow, N, values)
 
 

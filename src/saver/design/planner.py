@@ -15,33 +15,27 @@ from numpy.typing import ArrayLike
 from saver._types import Floats
 from saver.design.asking import constraints, pose, spans
 from saver.design.balance import Balance, balanced
-from saver.design.carrying import carry
 from saver.design.closed import limit_of
-from saver.design.plan import Plan, Warm
+from saver.design.plan import Plan, Warm, carry
 from saver.design.walk import Walk
 from saver.errors import InvalidProblem
 from saver.kernels.solve.columns import width
 from saver.kernels.solve.descent import LARGEST_MULTIPLIER, descend
 from saver.kernels.solve.interior import several
-from saver.kernels.solve.mixing import MIX, begun, made_safe, sizes_of
+from saver.kernels.solve.mixing import MIX, begun, made_safe
 from saver.kernels.solve.onestate import ROUNDING, one_state
 from saver.kernels.solve.passes import prices as price
 from saver.kernels.solve.search import (
-    BOUND,
     ENDLESS,
     GOING,
     HELD,
-    ITERATION,
     LEAST,
     MULTIPLIER,
     PAUSE,
     SHORT_PAUSE,
-    SLACK,
     STALL,
     STALL_IN_PHASES,
-    WORK,
     Asked,
-    Program,
     Rules,
     Unrolled,
     begin_search,
@@ -208,8 +202,7 @@ class Planner:
             return (1 - MIX) * b + MIX * even
         policy = self.mdp.uniform if hint is None else hint
         policy = still(policy if policy.ndim == 3 else policy[None])
-        found: Floats = begun(self.nodes, model.row, model.row_state, policy, still(self.mdp.uniform), asked)
-        return found
+        return begun(self.nodes, model.row, model.row_state, policy, still(self.mdp.uniform), asked)
 
     def _nothing(self, asked: Asked, hint: Floats | None) -> Plan:
         """Nothing to learn: a safe behaviour."""
@@ -268,22 +261,18 @@ class Planner:
     def _descend(
         self, model: Unrolled, asked: Asked, hint: Floats | None, rules: Rules, deadline: float
     ) -> Plan:
-        """Solve by `solver`, in units in which the largest w is 1, and keep what the next solve needs."""
-        b, unit = self._begin(model, asked, hint), float(asked.w.max())
-        c, visits = asked.steer.reshape(len(asked.steer), -1), asked.safest_visits.ravel()
-        aim = asked.required - ROUNDING * sizes_of(asked, asked.safest_visits)
-        program = Program(asked.w.ravel() / unit, c, asked.required, aim, visits, asked.safest_values)
-        columns = width(len(c)) if len(c) > 1 else 0
-        search = begin_search(b, len(model.state), program.c, len(program.w), columns)
+        """Solve by `descend`, in units in which the largest w is 1, and keep what the next solve needs."""
+        b, unit, m = self._begin(model, asked, hint), float(asked.w.max()), len(asked.means)
+        search = begin_search(model, b, asked, width(m) if m > 1 else 0)
         carry(self.walk, model, search, asked, self.warm, unit)
         pause = max(1, int(PAUSE / model.work))
         if deadline < math.inf:
             pause = min(max(1, int(SHORT_PAUSE / model.work)), LONGEST_PAUSE)
-        while descend(model, search, program, rules.pausing(pause)) == GOING:
+        while descend(model, search, asked, rules.pausing(pause)) == GOING:
             if time.monotonic() > deadline:
                 break
-        n, guards = search.numbers, search.guards
-        certified = unit * n[BOUND] / n[SLACK] if n[BOUND] > 0 else 0.0
+        n, guards = search.numbers[0], search.guards
+        certified = unit * n["bound"] / n["slack"] if n["bound"] > 0 else 0.0
         held = certified * guards[HELD]
         kept = search.kept.reshape(b.shape)
         if asked.steer is not asked.means:  # what has a huge penalty and is hardly taken is not taken
@@ -293,10 +282,10 @@ class Planner:
         found = Plan(
             kept,
             0.0,
-            float(unit * n[BOUND]),
+            float(unit * n["bound"]),
             held if certified else unit * guards[MULTIPLIER],
-            iterations=int(n[ITERATION]),
-            work=float(n[WORK]),
+            iterations=int(n["iteration"]),
+            work=float(n["work"]),
         )
         plan = self._feasible(model, asked, found)
         prices = certified * search.certificate.reshape(asked.w.shape)

@@ -40,8 +40,7 @@ class Walk:
 
     def even(self, model: Unrolled) -> Floats:
         """Uniform play, by rows."""
-        even: Floats = self._even[model.row_state]
-        return even
+        return np.asarray(self._even[model.row_state])
 
     def by_node(self, b: Floats) -> Floats:
         """A behaviour by rows as one by nodes."""
@@ -52,23 +51,18 @@ class Walk:
                 f"the behaviour to start from has {len(b)} rows, the model {len(self.nodes.state)} nodes; "
                 "take one from a planner of the same model"
             )
-        by_node: Floats = b[self.phases.row]
-        return by_node
+        return np.asarray(b[self.phases.row])
 
     def by_row(self, model: Unrolled, flow: Floats, otherwise: Floats) -> Floats:
         """A flow by nodes as a behaviour by rows: `otherwise` where nothing flows."""
-        found: Floats = by_row(model.row, flow, otherwise)
-        return found
+        return by_row(model.row, flow, otherwise)
 
     def follow(self, b: Floats, means: Floats, apart: bool = False) -> tuple[Floats, Floats, Floats]:
         """The flow by nodes, the visits and the constraint values of b, for means [m, S, A].
 
         The visits are [1, S, A], or, `apart`, [2, S, A]: of all steps, and of those before the last.
         """
-        found: tuple[Floats, Floats, Floats] = visited(
-            self.nodes, still(self.by_node(b)), still(means), apart
-        )
-        return found
+        return visited(self.nodes, still(self.by_node(b)), still(means), apart)
 
     def best(self, g: Floats, mean: Floats, multiplier: float) -> float:
         """The largest g . N + multiplier V_c of any behaviour."""
@@ -76,8 +70,7 @@ class Walk:
 
     def safest(self, mean: Floats) -> tuple[Floats, float]:
         """The behaviour by nodes that earns most, and what it earns."""
-        found: tuple[Floats, float] = safest(self.steps, still(mean))
-        return found
+        return safest(self.steps, still(mean))
 
     def fading(self, model: Unrolled, b: Floats) -> Floats:
         """Discounted visits over visits of b, [S, A]: what a visit counts in the constraint value."""

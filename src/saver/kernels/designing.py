@@ -37,10 +37,8 @@ from saver.kernels.solve.mixing import (
     made_safe,
     reaches,
     safest,
-    sizes_of,
     visited,
 )
-from saver.kernels.solve.onestate import ROUNDING
 from saver.kernels.solve.passes import best
 from saver.kernels.solve.pricing import priced
 from saver.kernels.solve.search import (
@@ -51,7 +49,6 @@ from saver.kernels.solve.search import (
     SCALE,
     STALL,
     Asked,
-    Program,
     Rules,
     begin_search,
     deterred,
@@ -174,21 +171,15 @@ def appraised(study: Any, run: Any, seen: Any) -> Any:
 @inner
 def nodes_of(study: Any, seen: Any) -> Any:
     """`Nodes.of` the model of what was seen."""
-    horizon, first = len(study.factors), np.flatnonzero(seen.start > 0.0)
-    states, ends = reached(seen.indptr, seen.indices, study.available, first, horizon)
-    steps, last = horizon, len(ends) - 1  # from there on the states stay
-    if last > 0 and ends[last] == ends[last - 1]:
-        steps, last = last, last - 1  # nobody is there
-    begin = ends[last - 1] if last > 0 else 0
-    total = ends[last] + (steps - last - 1) * (ends[last] - begin)
-    layer, at = np.zeros(steps + 1, np.int64), 0
-    state, step = np.empty(total, np.int64), np.empty(total, np.int64)
-    for t in range(steps):
-        here = min(t, last)
-        for j in range(ends[here - 1] if here > 0 else 0, ends[here]):
-            state[at], step[at] = states[j], t
-            at += 1
-        layer[t + 1] = at
+    first = np.flatnonzero(seen.start > 0.0)
+    states, begins, ends = reached(seen.indptr, seen.indices, study.available, first, len(study.factors))
+    layer = np.zeros(len(ends) + 1, np.int64)
+    for t in range(len(ends)):
+        layer[t + 1] = layer[t] + ends[t] - begins[t]
+    state, step = np.empty(layer[-1], np.int64), np.empty(layer[-1], np.int64)
+    for t in range(len(ends)):
+        for j in range(begins[t], ends[t]):
+            state[layer[t] + j - begins[t]], step[layer[t] + j - begins[t]] = states[j], t
     indptr, indices = seen.indptr.astype(np.int64), seen.indices.astype(np.int64)
     return Nodes(indptr, indices, seen.rates, seen.start, study.available, layer, state, step, study.discount)
 
@@ -213,16 +204,11 @@ def program_of(study: Any, nodes: Any, model: Any, run: Any, g: Any, w: Any, see
 
 @inner
 def solved(study: Any, nodes: Any, model: Any, asked: Any, hint: Any) -> Any:
-    """`Planner.solve`, in units in which the largest w is 1."""
-    b, unit = begun(nodes, model.row, model.row_state, hint, study.even, asked), asked.w.max()
-    aim = asked.required - ROUNDING * sizes_of(asked, asked.safest_visits)
-    c, visits = asked.steer.reshape((1, -1)), asked.safest_visits.ravel()
-    program = Program(asked.w.ravel() / unit, c, asked.required, aim, visits, asked.safest_values)
-    search = begin_search(b, len(model.state), program.c, len(program.w), 0)
-    nowhere = np.empty(0, dtype=np.uint64)
-    span = asked.safest_values[0] + best(model, np.zeros(asked.w.size), -c[0], 1.0, nowhere)
-    if span > 0.0:
-        search.guards[SCALE, 0] = at_stake(nodes, model.row, b, asked) / unit / span
+    """`Planner.solve`."""
+    b, nowhere = begun(nodes, model.row, model.row_state, hint, study.even, asked), np.empty(0, np.uint64)
+    search = begin_search(model, b, asked, 0)
+    span = asked.safest_values + best(model, np.zeros(asked.w.size), -asked.steer.ravel(), 1.0, nowhere)
+    search.guards[SCALE] = at_stake(nodes, model.row, b, asked, span)
     pause = max(1, int(PAUSE / model.work))
-    descend(model, search, program, Rules(GAP, SETTLED, ENDLESS, LEAST, QUOTA, STALL, pause))
+    descend(model, search, asked, Rules(GAP, SETTLED, ENDLESS, LEAST, QUOTA, STALL, pause))
     return made_safe(nodes, model.row, search.kept.reshape(b.shape), asked)[0]

@@ -11,7 +11,6 @@ from saver.kernels.believing import (
     SMALLEST_VARIANCE,
     believe,
     one_row,
-    row_of_one,
     spread_believed,
     spread_over,
 )
@@ -130,10 +129,7 @@ def plan_one(scene: Any, rules: Any, run: Any, g: Any, several: Any, b: Any) -> 
             means[i, a] = likely_mean(g, run.seen, i, p)
     asked_of_design(g, run.now, rules.episodes - run.now.done, rules.paced, required, paced)
     allowed = scene.nodes.available[only]
-    if several is None:
-        row = row_of_one(w, means, allowed, required, paced)
-    if several is not None:
-        row = one_row(w, means, allowed, required, paced)
+    row = one_row(w, means, allowed, required, paced, several)
     for s in range(b.shape[0]):
         for a in range(A):
             b[s, a] = row[a] if s == only else scene.uniform[s, a]

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -109,11 +108,10 @@ class Mdp(Model):
     def layers(self) -> tuple[Ints, ...]:
         """For each step the states that some behaviour can be in; shorter than L if all episodes are."""
         flow, start = self.flow, np.flatnonzero(self.start > 0)
-        states, ends = reached(flow.indptr, flow.indices, still(self.available), start, self.horizon)
-        begins = [0, *ends.tolist()]
-        layers = [states[i:j] for i, j in pairwise(begins) if i < j]
-        settled = len(layers) == len(ends)  # from here on they stay
-        return (*layers, *[layers[-1]] * (self.horizon - len(layers) if settled else 0))
+        states, *ends = reached(flow.indptr, flow.indices, still(self.available), start, self.horizon)
+        begins, ends = (each.tolist() for each in ends)
+        distinct = {i: states[i:j] for i, j in dict(zip(begins, ends, strict=True)).items()}
+        return tuple(distinct[i] for i in begins)
 
     def successors(self, state: int, action: int) -> Ints:
         """The states that an action can lead to, terminal ones too; none where the episode ends after it."""

@@ -74,11 +74,10 @@ def follow(
 def reached(indptr: Any, indices: Any, available: Any, start: Any, horizon: int) -> Any:
     """The states, in order, that available actions lead to from `start`, step after step, one after another.
 
-    And where those of each step end: until the horizon, or a step like the one before, which is not told, or
-    none, which is.
+    And where those of each step begin and end, until nobody is there; from where they stay they stand once.
     """
     S, A = available.shape
-    found, ends = list(start), [len(start)]
+    found, begins, ends = list(start), [0], [len(start)]
     seen, begin = np.zeros(S, dtype=np.bool_), 0
     while len(ends) < horizon and begin < len(found):
         end = len(found)
@@ -94,13 +93,17 @@ def reached(indptr: Any, indices: Any, available: Any, start: Any, horizon: int)
                 same = same and at < end and found[at] == s
                 at += 1
         if same and at == end:
+            begins += [begin] * (horizon - len(ends))
+            ends += [end] * (horizon - len(ends))
             break
         for s in range(S):
             if seen[s]:
                 found.append(s)
+        if len(found) > end:
+            begins.append(end)
+            ends.append(len(found))
         begin = end
-        ends.append(len(found))
-    return np.array(found), np.array(ends)
+    return np.array(found), np.array(begins), np.array(ends)
 
 
 @jit

@@ -1,9 +1,10 @@
 """The backward pass under several guardrails: prices and constraints as columns of one table.
 
 Column 0 holds the prices, column i the constraint of guardrail i - 1, the rest is 0; a second half of rows,
-where there is one, is what pairs earn before the last step. Columns are walked four at a time, which costs
-hardly more than one: processors add four numbers at once. For one guardrail the passes that carry just two
-take .70 to .75 of the time (benchmarks/results/guards.md), so they stay.
+where there is one, is what pairs earn before the last step. Columns are walked four at a time, written out:
+processors add four numbers at once, and the same as loops takes 1.24 to 1.34 of the time (graphs of 30 and
+300 states). For one guardrail the passes that carry just two take .70 to .75 of the time
+(benchmarks/results/guards.md), so they stay.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from saver._jit import inlined, inner, jit
-from saver.kernels.solve.passes import ROUNDED
-from saver.kernels.solve.phases import NEVER, merge
+from saver.kernels.solve.passes import ROUNDED, at_start
+from saver.kernels.solve.phases import walk_phases
 
 ZERO, ONE, TWO, THREE, FOUR = (np.uint64(k) for k in range(5))
 
@@ -36,17 +37,14 @@ def walk_columns(
     for block in range(np.uint64(earn.shape[1]) // FOUR):
         first = FOUR * block
         if len(model.phase) > 1:
-            ahead = walk_phases(model, y, mass, weight, earn, scale, table, stake, first)
+            ahead = walk_phases(model, y, mass, weight, earn, table, first)
+            for r in range(np.uint64(len(weight))):
+                centre(y, table, r, model.actions, scale, stake, first)
         else:
             ahead = walk_nodes(model, y, earn, scale, table, stake, first)
         for k in range(FOUR):
-            i = first + k
-            if ZERO < i <= np.uint64(len(earned)):
-                total = 0.0
-                for s in range(len(model.start)):
-                    if model.start[s] > 0.0:
-                        total += model.start[s] * ahead[s, k]
-                earned[i - ONE] = total
+            if ZERO < first + k <= np.uint64(len(earned)):
+                earned[first + k - ONE] = at_start(model, ahead[:, k])
 
 
 @inner
@@ -121,80 +119,6 @@ def spread(low: float, high: float) -> float:
     return high - low if high - low > ROUNDED * (abs(high) + abs(low)) else 0.0
 
 
-@inner
-def walk_phases(
-    model: Any, y: Any, mass: Any, weight: Any, earn: Any, scale: Any, table: Any, stake: Any, first: Any
-) -> Any:
-    """Four columns where one row decides for a phase: see `phases`."""
-    A, states = model.actions, len(model.start)
-    ahead, here, now = np.zeros((states, 4)), np.zeros((states, 4)), np.zeros((states, 4))
-    P, H, faded = np.zeros(len(model.merged)), np.zeros((len(model.merged), 4)), np.zeros(states)
-    phases, early = np.uint64(len(model.phase)) - ONE, np.uint64(len(earn)) - np.uint64(len(model.allowed))
-    for later in range(phases):
-        f = phases - ONE - later
-        shift = early if later > ZERO else ZERO
-        merge(model, f, y, P)
-        for r in range(model.block[f], model.block[f + ONE]):
-            s = model.row_state[r]
-            for k in range(FOUR):
-                now[s, k] = 0.0
-                for a in range(A):
-                    now[s, k] += y[r * A + a] * earn[shift + s * A + a, first + k]
-        H[:] = 0.0
-        faded[:] = 0.0
-        for back in range(model.phase[f + ONE] - model.phase[f]):
-            t = model.phase[f + ONE] - ONE - back
-            step_back(model, t, mass, P, now, faded, H, ahead, here, first)
-            ahead, here = here, ahead
-        for r in range(model.block[f], model.block[f + ONE]):
-            rebuild(model, r, weight[r], earn, shift, faded, H, table, first)
-            centre(y, table, r, A, scale, stake, first)
-    return ahead
-
-
-@inner
-def step_back(
-    model: Any, t: Any, mass: Any, P: Any, now: Any, faded: Any, H: Any, ahead: Any, here: Any, first: Any
-) -> None:
-    """The values of step t from those of the step after, and what the step adds to H."""
-    power, last = model.powers[t], t + ONE == np.uint64(len(model.powers))
-    lead = power if first > ZERO else 1.0
-    for i in range(model.layer[t], model.layer[t + ONE]):
-        s = model.state[i]
-        arrived = mass[i]
-        faded[s] += power * arrived
-        v0, v1, v2, v3 = lead * now[s, 0], power * now[s, 1], power * now[s, 2], power * now[s, 3]
-        if not last:
-            for k in range(model.merged_ptr[s], model.merged_ptr[s + ONE]):
-                n, p = model.merged[k], P[k]
-                a0, a1, a2, a3 = ahead[n, ZERO], ahead[n, ONE], ahead[n, TWO], ahead[n, THREE]
-                v0 += p * a0
-                v1 += p * a1
-                v2 += p * a2
-                v3 += p * a3
-                H[k, ZERO] += arrived * a0
-                H[k, ONE] += arrived * a1
-                H[k, TWO] += arrived * a2
-                H[k, THREE] += arrived * a3
-        here[s, ZERO], here[s, ONE], here[s, TWO], here[s, THREE] = v0, v1, v2, v3
-
-
-@inner
-def rebuild(
-    model: Any, r: Any, weight: float, earn: Any, shift: Any, faded: Any, H: Any, table: Any, first: Any
-) -> None:
-    """Q and C_i of row r, means over the time in which the row is in use; 0 if it never is."""
-    A, s = model.actions, model.row_state[r]
-    share = 1.0 / weight if weight > NEVER else 0.0
-    for a in range(A):
-        p = s * A + a
-        for k in range(FOUR):
-            total = (weight if first + k == ZERO else faded[s]) * earn[shift + p, first + k]
-            for e in range(model.indptr[p], model.indptr[p + ONE]):
-                total += model.data[e] * H[model.slot[e], k]
-            table[r * A + a, first + k] = share * total
-
-
 @jit
 def weigh(y: Any, weight: Any, table: Any, stake: Any, push: Any, moves: Any, A: Any) -> None:
     """The advantages in the prices, (Q - V) / unit, unit = max(V, sum_i scale_i spread of C_i) in each row.
@@ -236,11 +160,3 @@ def combine(table: Any, stake: Any, multipliers: Any, pull: Any, A: Any) -> None
             for i in range(len(multipliers)):
                 total += multipliers[i] * table[j, i + 1]
             pull[j] = total * stake[r, 0]
-
-
-@jit
-def mixture(c: Any, multipliers: Any, mixed: Any) -> None:
-    """Add sum_i multiplier_i c_i to `mixed`, for c [m, S * A]."""
-    for i in range(len(multipliers)):
-        for p in range(len(mixed)):
-            mixed[p] += multipliers[i] * c[i, p]

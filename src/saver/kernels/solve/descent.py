@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from saver._jit import inner, jit
-from saver.kernels.solve.columns import combine, mixture, walk_columns, weigh
+from saver.kernels.solve.columns import combine, walk_columns, weigh
+from saver.kernels.solve.mixing import missing_share, sizes_of
 from saver.kernels.solve.onestate import ROUNDING
 from saver.kernels.solve.passes import (
     backward_nodes,
@@ -35,24 +36,14 @@ from saver.kernels.solve.passes import (
 )
 from saver.kernels.solve.phases import backward_phases, forward_phases
 from saver.kernels.solve.search import (
-    BEST,
-    BEST_AT,
-    BETA,
-    BOUND,
     DONE,
     EARNED,
     GOING,
     HELD,
-    ITERATION,
-    LAST,
-    LIMIT,
     MEAN_MULTIPLIER,
-    MOMENTUM,
     MULTIPLIER,
     SCALE,
-    SLACK,
-    STEP,
-    WORK,
+    Program,
 )
 
 LARGEST_MULTIPLIER = 1e30  # where only the safest behaviour will do
@@ -132,31 +123,31 @@ FADE = 0.9  # of the scale on which safety is at stake, from one iteration to th
 
 
 @jit
-def descend(model: Any, search: Any, asked: Any, rules: Any) -> Any:
+def descend(model: Any, search: Any, posed: Any, rules: Any) -> Any:
     """Improve `search` until it is DONE by the rules, or is still GOING at a pause.
 
     Accelerated multiplicative steps whose multipliers are chosen so that, to first order, the constraints
     hold after the step. The share of the safest behaviour that makes y feasible gives a limit at any time.
     """
-    n = search.numbers
-    began = n[ITERATION]
+    n, asked = search.numbers[0], program_of(posed)
+    began = n.iteration
     while True:
-        if n[WORK] > 0.0:
+        if n.work > 0.0:
             move(model, search)
         measure(model, search, asked)
-        k = n[ITERATION]
+        k = n.iteration
         enough = k >= rules.least
-        spent = k >= rules.iterations or (n[WORK] >= rules.work and enough)
+        spent = k >= rules.iterations or (n.work >= rules.work and enough)
         if k % LOOK == 0 or k == EARLY or spent:
-            before = n[LIMIT]
+            before = n.limit
             look(model, search, asked, rules.tolerance)
-            gap = n[LIMIT] / n[BOUND] - 1.0 if n[BOUND] > 0.0 else np.inf
-            if gap < 0.99 * n[BEST]:
-                n[BEST], n[BEST_AT] = gap, k
-            settled = before - n[LIMIT] < rules.settle * n[LIMIT]
+            gap = n.limit / n.bound - 1.0 if n.bound > 0.0 else np.inf
+            if gap < 0.99 * n.best:
+                n.best, n.best_at = gap, k
+            settled = before - n.limit < rules.settle * n.limit
             if search.guards.shape[1] > 1:  # y may still be far from safe, and its limit say nothing
-                settled = settled and n[LAST] <= (1.0 + NEAR * rules.settle) * n[LIMIT]
-            stalled = k - n[BEST_AT] > rules.stall
+                settled = settled and n.last <= (1.0 + NEAR * rules.settle) * n.limit
+            stalled = k - n.best_at > rules.stall
             if spent or (enough and (settled or stalled or gap <= rules.tolerance)):
                 return DONE
             if k - began >= rules.pause:
@@ -164,44 +155,52 @@ def descend(model: Any, search: Any, asked: Any, rules: Any) -> Any:
 
 
 @inner
+def program_of(asked: Any) -> Any:
+    """`Asked` as a search reads it; steps aim a little lower than what is required, by mere rounding."""
+    aim = asked.required - ROUNDING * sizes_of(asked, asked.safest_visits)
+    w, c = asked.w.ravel() / asked.w.max(), asked.steer.reshape((len(asked.steer), -1))
+    return Program(w, c, asked.required, aim, asked.safest_visits.ravel(), asked.safest_values)
+
+
+@inner
 def move(model: Any, search: Any) -> None:
     """The step from y to b, and the momentum with which y will be extrapolated from it."""
-    n, guards, multiplier = search.numbers, search.guards, 1.0
+    n, guards, multiplier = search.numbers[0], search.guards, 1.0
     if search.table.size == 0:
         multiplier = guards[MULTIPLIER, 0]
     else:
         combine(search.table, search.stake, guards[MULTIPLIER], search.pull, model.actions)
-    if tilt(search.y, search.b, search.push, search.pull, search.weight, multiplier, n[STEP], model.actions):
-        n[MOMENTUM] = 1.0
+    if tilt(search.y, search.b, search.push, search.pull, search.weight, multiplier, n.step, model.actions):
+        n.momentum = 1.0
     for i in range(guards.shape[1]):
         guards[SCALE, i] = max(guards[MULTIPLIER, i], FADE * guards[SCALE, i])
-    following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * n[MOMENTUM] ** 2))
-    n[BETA] = (n[MOMENTUM] - 1.0) / following
-    n[MOMENTUM] = following
-    n[ITERATION] += 1.0
+    following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * n.momentum**2))
+    n.beta = (n.momentum - 1.0) / following
+    n.momentum = following
+    n.iteration += 1.0
 
 
 @inner
 def measure(model: Any, search: Any, asked: Any) -> None:
     """Follow y, price it, and choose the multipliers of its step."""
-    n, guards = search.numbers, search.guards
-    forward(model, search.b, search.push, n[BETA], search.y, search.mass, search.weight, search.N)
+    n, guards = search.numbers[0], search.guards
+    forward(model, search.b, search.push, n.beta, search.y, search.mass, search.weight, search.N)
     prices(asked.w, search.N, search.g)
     if search.table.size == 0:
         guards[EARNED, 0], drift, slope = backward(
             model, search.y, search.mass, search.weight, search.g, asked.c[0], guards[SCALE, 0], search.push,
             search.pull,
         )  # fmt: skip
-        missing = (asked.aim[0] - guards[EARNED, 0]) / n[STEP] - drift
+        missing = (asked.aim[0] - guards[EARNED, 0]) / n.step - drift
         guards[MULTIPLIER, 0] = multiplier_for(missing, slope)
     else:
         measure_several(model, search, asked)
-    rate = 4.0 / (n[ITERATION] + 4.0)
+    rate = 4.0 / (n.iteration + 4.0)
     for p in range(len(search.g)):
         search.average[p] += rate * (search.g[p] - search.average[p])
     for i in range(guards.shape[1]):
         guards[MEAN_MULTIPLIER, i] += rate * (guards[MULTIPLIER, i] - guards[MEAN_MULTIPLIER, i])
-    n[WORK] += model.work
+    n.work += model.work
 
 
 @inner
@@ -219,42 +218,38 @@ def measure_several(model: Any, search: Any, asked: Any) -> None:
     )  # fmt: skip
     weigh(search.y, search.weight, search.table, search.stake, search.push, moves, model.actions)
     for i in range(m):
-        missing[i] = (asked.aim[i] - guards[EARNED, i]) / search.numbers[STEP] - moves[i, 0]
+        missing[i] = (asked.aim[i] - guards[EARNED, i]) / search.numbers[0].step - moves[i, 0]
     multipliers_for(missing, moves[:, 1 : m + 1], guards[MULTIPLIER])
 
 
 @inner
 def look(model: Any, search: Any, asked: Any, tolerance: float) -> None:
     """The limit of y, kept if it is the smallest, and a better certificate if y or the average has one."""
-    n, guards = search.numbers, search.guards
+    n, guards = search.numbers[0], search.guards
     sizes = magnitudes(asked.required, asked.c, search.N)
-    if n[ITERATION] == 0.0 and n[SLACK] > 0.0:
+    if n.iteration == 0.0 and n.slack > 0.0:
         certify(model, search, asked, search.certificate, guards[HELD].copy(), sizes)
-    share, safety = 0.0, 0.0
+    share, safety = missing_share(asked, guards[EARNED], ROUNDING * sizes), 0.0
     for i in range(len(sizes)):
-        missing = asked.required[i] - guards[EARNED, i]
-        if missing > ROUNDING * sizes[i]:
-            room = max(asked.safest_values[i] - guards[EARNED, i], missing)
-            share = max(share, min(1.0, missing / room))
         safety = max(safety, guards[MULTIPLIER, i])
     limit = objective(asked.w, search.N, asked.safest, share)
-    if n[ITERATION] > 0.0 and safety > 0.0:
-        n[STEP] = min(1.0, 1.1 * n[STEP]) if limit <= n[LAST] else max(0.7 * n[STEP], 0.01)
-    n[LAST] = limit
-    if limit < n[LIMIT]:
-        n[LIMIT] = limit
+    if n.iteration > 0.0 and safety > 0.0:
+        n.step = min(1.0, 1.1 * n.step) if limit <= n.last else max(0.7 * n.step, 0.01)
+    n.last = limit
+    if limit < n.limit:
+        n.limit = limit
         search.kept[:] = search.y
-    if n[LIMIT] > n[BOUND] * (1.0 + tolerance):
+    if n.limit > n.bound * (1.0 + tolerance):
         certify(model, search, asked, search.g, guards[MULTIPLIER], sizes)
-    if n[LIMIT] > n[BOUND] * (1.0 + tolerance):
+    if n.limit > n.bound * (1.0 + tolerance):
         certify(model, search, asked, search.average, guards[MEAN_MULTIPLIER], sizes)
 
 
 @inner
 def certify(model: Any, search: Any, asked: Any, g: Any, multipliers: Any, sizes: Any) -> None:
     """Keep the bound of (g, multipliers), rounded down, if it is the largest."""
-    n = search.numbers
-    n[WORK] += model.bound_work
+    n = search.numbers[0]
+    n.work += model.bound_work
     owed, size = 0.0, 0.0
     for i in range(len(multipliers)):
         owed += multipliers[i] * asked.required[i]
@@ -263,11 +258,13 @@ def certify(model: Any, search: Any, asked: Any, g: Any, multipliers: Any, sizes
         top = best(model, g, asked.c[0], multipliers[0], np.empty(0, dtype=np.uint64))
     else:
         mixed = np.zeros(asked.c.shape[1])
-        mixture(asked.c, multipliers, mixed)
+        for i in range(len(multipliers)):
+            for p in range(len(mixed)):
+                mixed[p] += multipliers[i] * asked.c[i, p]
         top = best(model, g, mixed, 1.0, np.empty(0, dtype=np.uint64))
     slack = top - owed + ROUNDING * (abs(top) + size)
     root = roots(asked.w, g)
-    if slack > 0.0 and root * root > n[BOUND] * slack:
-        n[BOUND], n[SLACK] = root * root / slack, slack
+    if slack > 0.0 and root * root > n.bound * slack:
+        n.bound, n.slack = root * root / slack, slack
         search.guards[HELD] = multipliers
         search.certificate[:] = g

@@ -31,20 +31,12 @@ ROOM = 1e-7  # below the best balance, of the spans, that makes room to search i
 def one_decision(w: Any, means: Any, allowed: Any, required: Any) -> Any:
     """The design [A] for costs w = c^2 variance, means [m, A] and `required` [m], rounded to the safe side.
 
-    Even over the allowed actions if nothing costs; as close to `required` as can be if it is out of reach.
+    Even over the allowed actions if nothing costs. Out of reach alone, a guardrail asks for the most it can
+    have; out of reach together, all are lowered by the same share of their spans. What is found is mixed with
+    the most balanced point until it is safe.
     """
     if len(means) == 1:
         return under_one(w, means[0], allowed, required[0])
-    return under_several(w, means, allowed, required)
-
-
-@jit
-def under_several(w: Any, means: Any, allowed: Any, required: Any) -> Any:
-    """`one_decision` for several guardrails, means [m, A].
-
-    Out of reach alone, a guardrail asks for the most it can have; out of reach together, all are lowered by
-    the same share of their spans. What is found is mixed with the most balanced point until it is safe.
-    """
     at = np.flatnonzero(allowed)
     M, r, scale = means[:, at], required.copy(), np.empty(len(required))
     for i in range(len(r)):

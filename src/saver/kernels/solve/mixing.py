@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from saver._jit import inner, jit
+from saver._types import Floats
 from saver.kernels.solve.onestate import ROUNDING
 from saver.kernels.solve.passes import best, magnitudes, objective
 from saver.play.nodes import followed
@@ -22,7 +23,7 @@ MOST = 0.999  # of the safest behaviour in a starting point
 
 
 @jit
-def visited(nodes: Any, b: Any, means: Any, apart: bool) -> Any:
+def visited(nodes: Any, b: Any, means: Any, apart: bool) -> tuple[Floats, Floats, Floats]:
     """The flow by nodes, the visits and the constraint values of b, [nodes, A], for means [m, S, A].
 
     The visits are [1, S, A], or, `apart`, [2, S, A]: of all steps, and of those before the last.
@@ -46,7 +47,7 @@ def visited(nodes: Any, b: Any, means: Any, apart: bool) -> Any:
 
 
 @jit
-def safest(model: Any, mean: Any) -> Any:
+def safest(model: Any, mean: Any) -> tuple[Floats, float]:
     """The behaviour by nodes that earns most, and what it earns."""
     choice = np.zeros(len(model.state), dtype=np.uint64)
     top = best(model, np.zeros(mean.size), mean.ravel(), 1.0, choice)
@@ -57,7 +58,7 @@ def safest(model: Any, mean: Any) -> Any:
 
 
 @jit
-def begun(nodes: Any, row: Any, row_state: Any, hint: Any, even: Any, asked: Any) -> Any:
+def begun(nodes: Any, row: Any, row_state: Any, hint: Any, even: Any, asked: Any) -> Floats:
     """A policy, [1, S, A] or [L, S, A], with a little of everything, mixed until it is safe, by rows."""
     b, otherwise = np.empty((len(row), even.shape[1])), np.empty((len(row_state), even.shape[1]))
     for i in range(len(b)):
@@ -67,15 +68,19 @@ def begun(nodes: Any, row: Any, row_state: Any, hint: Any, even: Any, asked: Any
     for i in range(len(otherwise)):
         otherwise[i] = even[row_state[i]]
     flow, _, earned = visited(nodes, b, asked.steer, False)
-    share = min(MOST, missing_share(asked, earned))
+    share = min(MOST, missing_share(asked, earned, np.zeros(len(earned))))
     return by_row(row, (1.0 - share) * flow + share * asked.safest, otherwise)
 
 
 @jit
-def at_stake(nodes: Any, row: Any, b: Any, asked: Any) -> Any:
-    """What there is to learn for b: sum w / N."""
+def at_stake(nodes: Any, row: Any, b: Any, asked: Any, spans: Any) -> Any:
+    """What there is to learn for b, sum w / N in units of the largest w, over the span of each guardrail."""
     _, N, _ = visited(nodes, by_node(row, b), asked.steer, len(asked.w) > 1)
-    return objective(asked.w.ravel(), N.ravel(), N.ravel(), 0.0)
+    learn, scale = objective(asked.w.ravel(), N.ravel(), N.ravel(), 0.0) / asked.w.max(), np.zeros(len(spans))
+    for i in range(len(spans)):
+        if spans[i] > 0.0:
+            scale[i] = learn / spans[i]
+    return scale
 
 
 @jit
@@ -89,9 +94,9 @@ def made_safe(nodes: Any, row: Any, b: Any, asked: Any) -> Any:
     flow, N, earned = visited(nodes, own, asked.means, apart)
     share, mixed, sizes = 0.0, b, sizes_of(asked, N)
     for k in range(TRIES):
-        if holds(asked, earned, sizes):
+        if missing_share(asked, earned, ROUNDING * sizes) == 0.0:
             break
-        share += (1.0 - share) * min(1.0, 2.0**k * missing_share(asked, earned))
+        share += (1.0 - share) * min(1.0, 2.0**k * missing_share(asked, earned, np.zeros(len(earned))))
         both = (1.0 - share) * flow + share * asked.safest
         if k < TRIES - 2:
             mixed = by_row(row, both, b)
@@ -115,7 +120,7 @@ def by_node(row: Any, b: Any) -> Any:
 
 
 @jit
-def by_row(row: Any, flow: Any, otherwise: Any) -> Any:
+def by_row(row: Any, flow: Any, otherwise: Any) -> Floats:
     """A flow by nodes as a behaviour by rows: `otherwise` where nothing flows."""
     b = np.zeros(otherwise.shape)
     for i in range(len(flow)):
@@ -137,22 +142,13 @@ def sizes_of(asked: Any, N: Any) -> Any:
 
 
 @inner
-def holds(asked: Any, earned: Any, sizes: Any) -> bool:
-    """Whether a behaviour of these sizes that earns `earned` is feasible, up to rounding."""
-    fine = True
-    for i in range(len(earned)):
-        fine = fine and asked.required[i] - earned[i] <= ROUNDING * sizes[i]
-    return fine
-
-
-@inner
-def missing_share(asked: Any, earned: Any) -> Any:
-    """The share of the safest flow that makes a flow which earns `earned` feasible."""
+def missing_share(asked: Any, earned: Any, rounding: Any) -> Any:
+    """The share of the safest flow that makes a flow which earns `earned` feasible, up to `rounding`, [m]."""
     share = 0.0
     for i in range(len(earned)):
-        missing, room = asked.required[i] - earned[i], asked.safest_values[i] - earned[i]
-        if missing > 0.0:
-            share = max(share, min(1.0, missing / room) if room > 0.0 else 1.0)
+        missing = asked.required[i] - earned[i]
+        if missing > rounding[i]:
+            share = max(share, min(1.0, missing / max(asked.safest_values[i] - earned[i], missing)))
     return share
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from saver._jit import inner
-from saver.kernels.solve.passes import advantages, early_prices, extrapolated, keep_early
+from saver.kernels.solve.passes import advantages, at_start, extrapolated, keep_early
 
 ZERO, ONE = np.uint64(0), np.uint64(1)
 
@@ -71,50 +71,59 @@ def backward_phases(
     model: Any, y: Any, mass: Any, weight: Any, g: Any, c: Any, scale: float, push: Any, pull: Any
 ) -> Any:
     """Fill the advantages of g and c under y; return V_c and how it moves (see `backward`)."""
-    A, states = model.actions, len(model.start)
-    ahead, here, now = np.zeros((states, 2)), np.zeros((states, 2)), np.zeros((states, 2))
-    P, H = np.zeros(len(model.merged)), np.zeros((len(model.merged), 2))
-    faded = np.zeros(states)  # sum_t discount^t mass_t(s)
-    drift, slope, early = 0.0, 0.0, early_prices(g, len(model.allowed))
-    phases = np.uint64(len(model.phase)) - ONE
+    A, pairs, earn, table = model.actions, len(c), np.empty((len(g), 2)), np.empty((len(y), 2))
+    for p in range(len(g)):
+        earn[p, 0], earn[p, 1] = g[p] if p < pairs else g[p] + g[p - pairs], c[p % pairs]
+    ahead = walk_phases(model, y, mass, weight, earn, table, ZERO)
+    for j in range(len(y)):
+        push[j], pull[j] = table[j, 0], table[j, 1]
+    drift, slope, phases = 0.0, 0.0, np.uint64(len(model.phase)) - ONE
     for later in range(phases):
         f = phases - ONE - later
-        price = early if later > ZERO else g
+        for r in range(model.block[f], model.block[f + ONE]):
+            _, _, by_gain, by_unit = advantages(y, push, pull, r * A, A, scale)
+            drift += 0.5 * weight[r] * by_gain
+            slope += 0.5 * weight[r] * by_unit
+    return at_start(model, ahead[:, 1]), drift, slope
+
+
+@inner
+def walk_phases(model: Any, y: Any, mass: Any, weight: Any, earn: Any, table: Any, first: Any) -> Any:
+    """Fill columns of `table`, from `first` on, with what the actions of rows are worth (see `columns`).
+
+    They are both of two columns, or four of more. Return their values in each state at the start.
+    """
+    A, states, lanes = model.actions, len(model.start), 2 if earn.shape[1] == 2 else 4
+    ahead, here, now = np.zeros((states, lanes)), np.zeros((states, lanes)), np.zeros((states, lanes))
+    P, H = np.zeros(len(model.merged)), np.zeros((len(model.merged), lanes))
+    faded = np.zeros(states)  # sum_t discount^t mass_t(s)
+    phases, early = np.uint64(len(model.phase)) - ONE, np.uint64(len(earn)) - np.uint64(len(model.allowed))
+    for later in range(phases):
+        f = phases - ONE - later
+        shift = early if later > ZERO else ZERO
         merge(model, f, y, P)
-        expect(model, f, y, price, c, now)
+        for r in range(model.block[f], model.block[f + ONE]):
+            s = model.row_state[r]
+            for k in range(np.uint64(lanes)):
+                now[s, k] = 0.0
+                for a in range(A):
+                    now[s, k] += y[r * A + a] * earn[shift + s * A + a, first + k]
         H[:] = 0.0
         faded[:] = 0.0
         for back in range(model.phase[f + ONE] - model.phase[f]):
             t = model.phase[f + ONE] - ONE - back
-            walk_back(model, t, mass, P, now, faded, H, ahead, here)
+            if lanes == 2:
+                step_of_two(model, t, mass, P, now, faded, H, ahead, here)
+            else:
+                step_of_four(model, t, mass, P, now, faded, H, ahead, here, first)
             ahead, here = here, ahead
         for r in range(model.block[f], model.block[f + ONE]):
-            rebuild(model, r, weight[r], price, c, faded, H, push, pull)
-            _, _, by_gain, by_unit = advantages(y, push, pull, r * A, A, scale)
-            drift += 0.5 * weight[r] * by_gain
-            slope += 0.5 * weight[r] * by_unit
-    earned = 0.0
-    for s in range(states):
-        if model.start[s] > 0.0:
-            earned += model.start[s] * ahead[s, 1]
-    return earned, drift, slope
+            rebuild(model, r, weight[r], earn, shift, faded, H, table, first)
+    return ahead
 
 
 @inner
-def expect(model: Any, f: Any, y: Any, g: Any, c: Any, now: Any) -> None:
-    """Fill what one step of phase f earns in each state: sum_a b g and sum_a b c."""
-    A = model.actions
-    for r in range(model.block[f], model.block[f + ONE]):
-        s = model.row_state[r]
-        V, W = 0.0, 0.0
-        for a in range(A):
-            V += y[r * A + a] * g[s * A + a]
-            W += y[r * A + a] * c[s * A + a]
-        now[s, 0], now[s, 1] = V, W
-
-
-@inner
-def walk_back(
+def step_of_two(
     model: Any, t: Any, mass: Any, P: Any, now: Any, faded: Any, H: Any, ahead: Any, here: Any
 ) -> None:
     """V and W of step t from those of the step after, and what the step adds to H."""
@@ -134,16 +143,43 @@ def walk_back(
 
 
 @inner
-def rebuild(
-    model: Any, r: Any, weight: float, g: Any, c: Any, faded: Any, H: Any, push: Any, pull: Any
+def step_of_four(
+    model: Any, t: Any, mass: Any, P: Any, now: Any, faded: Any, H: Any, ahead: Any, here: Any, first: Any
 ) -> None:
-    """Q and C of row r, means over the time in which the row is in use; 0 if it never is."""
+    """The same for four columns, of which that of the prices is not discounted."""
+    power, last = model.powers[t], t + ONE == np.uint64(len(model.powers))
+    lead = power if first > ZERO else 1.0
+    for i in range(model.layer[t], model.layer[t + ONE]):
+        s = model.state[i]
+        arrived = mass[i]
+        faded[s] += power * arrived
+        v0, v1, v2, v3 = lead * now[s, 0], power * now[s, 1], power * now[s, 2], power * now[s, 3]
+        if not last:
+            for k in range(model.merged_ptr[s], model.merged_ptr[s + ONE]):
+                n, p = model.merged[k], P[k]
+                a0, a1, a2, a3 = ahead[n, 0], ahead[n, 1], ahead[n, 2], ahead[n, 3]
+                v0 += p * a0
+                v1 += p * a1
+                v2 += p * a2
+                v3 += p * a3
+                H[k, 0] += arrived * a0
+                H[k, 1] += arrived * a1
+                H[k, 2] += arrived * a2
+                H[k, 3] += arrived * a3
+        here[s, 0], here[s, 1], here[s, 2], here[s, 3] = v0, v1, v2, v3
+
+
+@inner
+def rebuild(
+    model: Any, r: Any, weight: float, earn: Any, shift: Any, faded: Any, H: Any, table: Any, first: Any
+) -> None:
+    """Q and C_i of row r, means over the time in which the row is in use; 0 if it never is."""
     A, s = model.actions, model.row_state[r]
     share = 1.0 / weight if weight > NEVER else 0.0
     for a in range(A):
-        pair = s * A + a
-        Q, C = weight * g[pair], faded[s] * c[pair]
-        for e in range(model.indptr[pair], model.indptr[pair + ONE]):
-            Q += model.data[e] * H[model.slot[e], 0]
-            C += model.data[e] * H[model.slot[e], 1]
-        push[r * A + a], pull[r * A + a] = share * Q, share * C
+        p = s * A + a
+        for k in range(np.uint64(H.shape[1])):
+            total = (weight if first + k == ZERO else faded[s]) * earn[shift + p, first + k]
+            for e in range(model.indptr[p], model.indptr[p + ONE]):
+                total += model.data[e] * H[model.slot[e], k]
+            table[r * A + a, first + k] = share * total

@@ -12,7 +12,7 @@ from saver.play.nodes import Nodes
 
 
 class Program(NamedTuple):
-    """One program: the objective, m guardrails, and the visits and the values of a feasible behaviour."""
+    """`Asked` as the passes read it, in units in which the largest w is 1."""
 
     w: Floats  # [S * A], or [2 * S * A] where moves are learned apart; so are visits and prices
     c: Floats  # [m, S * A]
@@ -23,7 +23,7 @@ class Program(NamedTuple):
 
 
 class Search(NamedTuple):
-    """What one call of `descend` hands to the next; `numbers` and `guards` hold what is listed below."""
+    """What one call of `descend` hands to the next."""
 
     b: Floats  # [rows * A], the last plain step
     y: Floats  # the extrapolated point
@@ -36,48 +36,27 @@ class Search(NamedTuple):
     g: Floats  # prices of y
     average: Floats  # prices, averaged over iterations
     certificate: Floats  # prices of the largest bound
-    numbers: Floats
+    numbers: Any  # one record, NUMBERS
     guards: Floats  # [rows below, m]
     earn: Floats  # [like w, columns], prices and constraints as a table, if there are several guardrails
     table: Floats  # [rows * A, columns], the advantages in each of them
     stake: Floats  # [rows, 2], their units
 
 
-@jit
-def begin_search(b: Any, nodes: int, c: Any, size: int, columns: int) -> Any:
-    """A search that starts at b, [rows, A], for prices of `size` and constraints c, [m, S * A].
-
-    Several guardrails need `columns` of a table, one may have them: see `descend`.
-    """
-    (m, pairs), rows, start = c.shape, len(b), b.ravel()
-    numbers, earn = np.zeros(NUMBERS), np.zeros((size if columns > 0 else 0, columns))
-    numbers[MOMENTUM] = numbers[STEP] = 1.0
-    numbers[LIMIT] = numbers[LAST] = numbers[BEST] = np.inf
-    for p in range(len(earn)):
-        for i in range(m):
-            earn[p, 1 + i] = c[i, p % pairs]
-    return Search(
-        start.copy(), start.copy(), np.ones(b.size), np.zeros(b.size), start.copy(), np.zeros(nodes),
-        np.zeros(rows), np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size), numbers,
-        np.zeros((GUARDS, m)), earn, np.zeros((b.size if columns > 0 else 0, columns)),
-        np.zeros((rows if columns > 0 else 0, 2)),
-    )  # fmt: skip
-
-
-(
-    ITERATION,  # how many there were; the next two are of the step to come
-    MOMENTUM,
-    BETA,
-    STEP,
-    LAST,  # the limit at the last look
-    LIMIT,  # the smallest limit
-    BOUND,  # the largest bound, and with its certificate
-    SLACK,  # its D
-    BEST,  # gap that counted as progress, and
-    BEST_AT,  # when
-    WORK,  # flow updates
-    NUMBERS,
-) = range(12)
+NAMES = (
+    "iteration",  # how many there were; the next two are of the step to come
+    "momentum",
+    "beta",
+    "step",
+    "last",  # the limit at the last look
+    "limit",  # the smallest limit
+    "bound",  # the largest bound, and with its certificate
+    "slack",  # its D
+    "best",  # gap that counted as progress, and
+    "best_at",  # when
+    "work",  # flow updates
+)
+NUMBERS = np.dtype((np.record, [(name, "f8") for name in NAMES]))
 
 (
     SCALE,  # the multipliers by which safety at stake is measured
@@ -87,6 +66,30 @@ def begin_search(b: Any, nodes: int, c: Any, size: int, columns: int) -> Any:
     HELD,  # the multipliers of the largest bound
     GUARDS,
 ) = range(6)
+
+
+@jit
+def begin_search(model: Any, b: Any, asked: Any, columns: int) -> Any:
+    """A search that starts at b, [rows, A].
+
+    Several guardrails need `columns` of a table, one may have them: see `descend`.
+    """
+    m, size, rows, start = len(asked.steer), asked.w.size, len(b), b.ravel()
+    c = asked.steer.reshape((m, -1))
+    numbers, earn = np.zeros(1, dtype=NUMBERS), np.zeros((size if columns > 0 else 0, columns))
+    n = numbers[0]
+    n.momentum = n.step = 1.0
+    n.last = n.limit = n.best = np.inf
+    for p in range(len(earn)):
+        for i in range(m):
+            earn[p, 1 + i] = c[i, p % c.shape[1]]
+    return Search(
+        start.copy(), start.copy(), np.ones(b.size), np.zeros(b.size), start.copy(),
+        np.zeros(len(model.state)), np.zeros(rows), np.zeros(size), np.zeros(size), np.zeros(size),
+        np.zeros(size), numbers, np.zeros((GUARDS, m)), earn,
+        np.zeros((b.size if columns > 0 else 0, columns)), np.zeros((rows if columns > 0 else 0, 2)),
+    )  # fmt: skip
+
 
 GOING, DONE = 0, 1
 
@@ -137,7 +140,11 @@ class Asked(NamedTuple):
 
 @jit
 def deterred(w: Any, mean: Any, visits: Any) -> Any:
-    """`steered`, and whether anything was cut; w is [1, S, A] or [2, S, A]."""
+    """Constraint means [S, A] with huge penalties of what nobody needs cut to what deters as well.
+
+    And whether any was. With higher means more is feasible, so a bound for them is a bound. `visits` are
+    those of the safest; w is [1, S, A] or [2, S, A].
+    """
     low, high, cut, found = np.inf, -np.inf, False, mean.copy()
     needed = visits > 0.0
     for k in range(len(w)):
@@ -204,10 +211,7 @@ class Unrolled(NamedTuple):
     @classmethod
     def of(cls, nodes: Nodes) -> Unrolled:
         """One row for each node."""
-        found: Unrolled = unrolled(
-            nodes, np.power(nodes.discount, np.arange(len(nodes.layer) - 1, dtype=float))
-        )
-        return found
+        return unrolled(nodes, np.power(nodes.discount, np.arange(len(nodes.layer) - 1, dtype=float)))
 
     def changed(self, **parts: Any) -> Unrolled:
         """The same with other parts."""
@@ -237,7 +241,7 @@ class Unrolled(NamedTuple):
 
 
 @jit
-def unrolled(nodes: Any, powers: Any) -> Any:
+def unrolled(nodes: Any, powers: Any) -> Unrolled:
     """`Unrolled.of`; `powers` are discount^t."""
     unsigned, A = np.uint64, nodes.available.shape[1]
     flows, none = float(len(nodes.state) * A), np.zeros(1, dtype=unsigned)
