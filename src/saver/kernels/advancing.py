@@ -40,6 +40,9 @@ def begin(scene: Any, rules: Any, run: Any, g: Any) -> None:
     for zeros in (run.moves, run.ends, run.scales.pairs, run.scales.sums):
         zeros.fill(0.0)
     run.scales.each.fill(0.0)
+    for reach in (run.reach, run.detour):  # nodes are listed, and sums are added up, as in any other run
+        reach.layer[-1] = 0
+        reach.mass.fill(0.0)
     run.mark.fill(False)
     run.dirty_count.fill(0)
     run.spread.fill(0.0)
