@@ -5,10 +5,8 @@ that was told before. B is the range of a return, and
 
     y = sum discount^t (C_t - m(s_t,a_t)) / B >= -1,        E y = (V(b) - V(b; m)) / B.
 
-At all times at once, with L = sum log(1 + lambda y) for each of some fixed rates 0 < lambda < 1 (step 6 of
-docs/proof/bounded.md),
-
-    average of exp(L - lambda sum E y) <= 1 / level,    so    sum V >= sum V(b; m) + B `fewest_gains`(L).
+With L = sum log(1 + lambda y) for each of some fixed rates 0 < lambda < 1, at all times at once (step 6 of
+docs/proof/bounded.md)  sum V >= sum V(b; m) + B `fewest_gains`(L).
 
 Of a hidden trial y >= -`depth` and V(b) <= V(b; ceiling): its factor is at least 1 - lambda depth, and
 V(b; ceiling - m) is taken from the sum. With -y in the place of y it is the bound from above.
@@ -26,9 +24,7 @@ from saver._types import Floats
 from saver.kernels.bounds.noise import FASTEST, LIKELY, RATES, ROUNDS, SLOWEST
 
 CLOSE = 1e-12  # the log of the average at the root
-
 RENEWED = 1.1  # m is made anew when the trials asked have grown by this factor
-
 QUARTER = 0.25  # of an observation of coins: rests that agree are no certainty
 
 
