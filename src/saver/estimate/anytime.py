@@ -20,7 +20,7 @@ from saver._types import Floats
 from saver.estimate.importance import by_weights
 from saver.estimate.interval import Estimate
 from saver.estimate.weighed import HIDDEN, Entry, RewardBook, RewardTally, Weights
-from saver.kernels.bounds.noise import EIGHT, log_sets, most_visits, unseen
+from saver.kernels.bounds.noise import EIGHT, log_sets, unseen
 from saver.kernels.bounds.sequence import (
     Bands,
     bands,
@@ -40,7 +40,7 @@ from saver.problem.bellman import visits
 from saver.problem.episode import Episode
 from saver.problem.moments import Moments, Sums
 from saver.problem.promise import Bounded
-from saver.safety.entries import OUT, TOLD, forget, in_order
+from saver.safety.entries import OUT, TOLD, Way, forget, in_order
 from saver.safety.ledger import Terms
 
 TINY = 1e-300
@@ -184,7 +184,11 @@ class Anytime:
         """One trial more, told or hidden."""
         tally.asked += 1
         if self.hostile:
-            self._await(tally, entry)
+            if tally.awaited is None:
+                tally.awaited, tally.walked, tally.missed, tally.most = np.zeros((4, len(tally.T)))
+            pairs, visits, sure = entry.play if entry.kept is None else entry.kept
+            way = Way(pairs, visits, None, sure)
+            tally.watch(way, self.stage, entry.pairs, entry.status == TOLD, tally.T.shape)
         if entry.status != TOLD:
             tally.hidden += 1
             tally.hidden_noise += entry.most
@@ -198,20 +202,6 @@ class Anytime:
         tally.gained += float(w @ entry.rewards)
         spread = entry.rewards - version.guess[pairs] if self.bounded else self.numbers.scale[pairs]
         tally.noise += float(np.add.reduce((w * spread) ** 2))
-
-    def _await(self, tally: RewardTally, entry: Entry) -> None:
-        """What is known of visits that may be hidden."""
-        pairs, visits, sure = entry.play if entry.kept is None else entry.kept
-        if tally.awaited is None:
-            tally.missed, tally.most, tally.awaited, tally.walked = (np.zeros(len(tally.T)) for _ in range(4))
-        if not sure:
-            tally.awaited[pairs] += visits
-            if entry.status == TOLD:
-                np.add.at(tally.walked, entry.pairs, 1.0)
-            else:
-                tally.most[pairs] += self.most[pairs]
-        elif entry.status != TOLD:
-            tally.missed[pairs] += visits
 
     # -- answers -----------------------------------------------------------------------------------------
 
@@ -269,8 +259,7 @@ class Anytime:
         """At most so often hidden trials have met each pair."""
         if not tally.hidden:
             return np.zeros(len(tally.T))
-        left = most_visits(tally.awaited, self.most, numbers.log_pairs) - tally.walked
-        found: Floats = tally.missed + np.maximum(0.0, np.minimum(tally.most, np.floor(left)))
+        found: Floats = tally.unwatched(self.most, numbers.log_pairs)
         return found
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from saver.problem.codec import portable
-from saver.safety.entries import OUT
+from saver.safety.entries import OUT, Visits
 
 HIDDEN = "hidden"
 
@@ -38,55 +38,29 @@ class Entry:
 
 @portable("reward-tally")
 @dataclass(eq=False)
-class RewardTally:
-    """Sums over trials, [pairs] where it says by pair.
+class RewardTally(Visits):
+    """Sums over trials, [pairs] where it says by pair."""
 
-    Attributes:
-        T, total: samples and their sum, by pair.
-        W: the weights of the samples, by pair.
-        V: those for a fair estimate; Q: their squares, by pair.
-        episodes: that were told.
-        gained: sum of w R; `drawn`: sum of v R.
-        noise: sum of w^2 scale^2, or of w^2 (R - guess)^2 where rewards are bounded.
-        asked: trials in all.
-        hidden: of these, those of which nothing is told.
-        hidden_noise: their largest sum of w^2 scale^2.
-        missed: visits of hidden trials that go one way, by pair.
-        most: visits that the other hidden trials can have made, by pair.
-        awaited, walked: visits expected of trials that go several ways, and those seen, by pair.
-    """
-
-    T: Any
-    total: Any
-    W: Any
-    V: Any
-    Q: Any
-    episodes: int = 0
-    gained: float = 0.0
-    drawn: float = 0.0
-    noise: float = 0.0
-    asked: int = 0
-    hidden: int = 0
-    hidden_noise: float = 0.0
-    missed: Any = None
-    most: Any = None
-    awaited: Any = None
-    walked: Any = None
+    T: Any  # samples, by pair
+    total: Any  # their sum, by pair
+    W: Any  # the weights of the samples, by pair
+    V: Any  # those for a fair estimate, by pair
+    Q: Any  # their squares, by pair
+    episodes: int = 0  # that were told
+    gained: float = 0.0  # sum of w R
+    drawn: float = 0.0  # sum of v R
+    noise: float = 0.0  # sum of w^2 scale^2, or of w^2 (R - guess)^2 where rewards are bounded
+    asked: int = 0  # trials in all
+    hidden: int = 0  # of these, those of which nothing is told
+    hidden_noise: float = 0.0  # their largest sum of w^2 scale^2
 
 
 @portable("reward-book")
 @dataclass(eq=False)
 class RewardBook:
-    """What is written down.
+    """What is written down."""
 
-    Attributes:
-        first: over the trials before the first that is out.
-        lines: trials from that one on.
-        versions: the weights that these were asked with, and the latest, by number.
-        asked: trials in all.
-    """
-
-    first: RewardTally
-    lines: dict[int, Entry] = field(default_factory=dict)
-    versions: dict[int, Any] = field(default_factory=dict)
-    asked: int = 0
+    first: RewardTally  # over the trials before the first that is out
+    lines: dict[int, Entry] = field(default_factory=dict)  # trials from that one on
+    versions: dict[int, Any] = field(default_factory=dict)  # weights these were asked with, and the latest
+    asked: int = 0  # trials in all

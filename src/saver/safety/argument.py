@@ -14,7 +14,7 @@ import numpy as np
 from saver._types import Floats, Ints
 from saver.kernels.bounds.boundaries import best_rho, mixture, path_bound, stitched
 from saver.kernels.bounds.capital import Capital, fewest_gains
-from saver.kernels.bounds.noise import EIGHT, Numbers, Rule, all_ends, least, log_choices, most_visits, unseen
+from saver.kernels.bounds.noise import EIGHT, Numbers, Rule, all_ends, least, log_choices, unseen
 from saver.play.stage import Play
 from saver.problem.guardrail import Rail
 from saver.problem.promise import Bounded, SubGaussian
@@ -151,13 +151,10 @@ class Argument(Ledger):
         if away:
             tally = tally.with_visits()
             for line in away:
-                self.sums.hide_visits(tally, line)
+                self.sums.watch(tally, line)
         if tally.missed is None and tally.most is None:
             return self.box.ends(seen.counts, seen.mean)
-        hidden = np.zeros(seen.mean.shape) if tally.missed is None else tally.missed
-        if tally.most is not None:
-            left = most_visits(tally.awaited, self.stage.most, self.log_visits) - tally.walked
-            hidden = hidden + np.maximum(0.0, np.minimum(tally.most, np.floor(left)))
+        hidden = tally.unwatched(self.stage.most, self.log_visits)
         return self.box.hiding(seen.counts, seen.mean, hidden, self.log_pairs)
 
     def worth(self, tally: Tally, away: Sequence[Line], ends: tuple[Floats, Floats]) -> float:

@@ -69,10 +69,7 @@ class WholeSums(Sums):
             if self.learned:
                 self.add_safe(tally, line)
         elif line.status == TOLD:
-            tally.gained += line.gained
-            tally.proxy += line.proxy
-            tally.tilt += line.tilt
-            tally.length += line.length
+            tally.earn(line)
         elif self.hostile:
             self._hide(tally, line)
             tally.strays += self.path_span * (line.status == VETOED)

@@ -20,29 +20,31 @@ class Sums:
 
     def add(self, tally: Tally, line: Line) -> None:
         """One trial more, told or hidden."""
-        if line.episode is not None:
-            self._see(tally, line)
-        if self.hostile and line.status != TOLD:
-            self.hide_visits(tally, line)
+        episode = line.episode
+        if episode is not None:
+            tally.seen.extend(episode.states, episode.actions, episode.constraints)
+        if self.hostile and (line.status != TOLD or (episode is not None and not line.way.sure)):
+            self.watch(tally, line)
         if not line.designed:
             if self.learned:
                 self.add_safe(tally, line)
             return
-        seen = line.status in (TOLD, CUT)
-        if seen:
-            tally.gained += line.gained
-            tally.proxy += line.proxy
-            tally.length += line.length
+        if line.status in (TOLD, CUT):
+            tally.earn(line)
             if not self.deterministic:
-                cells, been = line.been
                 tally.expected.ravel()[line.way.pairs] += line.way.weights
-                tally.realised.ravel()[cells] += been
         if line.status == TOLD:
             self.compare(tally, line)
         elif line.status == CUT:
             self._rest(tally, line)
         if self.hostile and line.status != TOLD:
             self._hide(tally, line)
+
+    def watch(self, tally: Tally, line: Line) -> None:
+        """Where a trial was, or can have been, unseen."""
+        episode, stage = line.episode, self.stage
+        been = None if episode is None else episode.states * stage.mdp.actions + episode.actions
+        tally.watch(line.way, stage, been, line.status == TOLD, tally.seen.mean.shape)
 
     def compare(self, tally: Tally, line: Line) -> None:
         """What a trial earned beside what its path explains."""
@@ -58,45 +60,13 @@ class Sums:
         """A baseline trial, where V0 is learned: one that was cut off counts as hidden."""
         safe = tally.safe
         if line.status == TOLD and line.episode is not None:
-            safe.count, safe.gained = safe.count + 1, safe.gained + line.gained
-            safe.proxy, safe.length = safe.proxy + line.proxy, safe.length + line.length
-            safe.tilt += line.tilt
-            if line.been is not None:
-                cells, been = line.been
-                safe.realised.ravel()[cells] += been
+            safe.count += 1
+            safe.earn(line)
         elif self.hostile and line.status in (CANCELLED, VETOED):
             safe.never += 1
             safe.vetoed += line.status == VETOED
         elif self.hostile:
             safe.whole, safe.last = safe.whole + 1, max(safe.last, line.order)
-
-    def _see(self, tally: Tally, line: Line) -> None:
-        """What the box learns."""
-        episode = line.episode
-        tally.seen.extend(episode.states, episode.actions, episode.constraints)
-        if self.hostile and not line.way.sure:
-            self._await(tally, line)
-            np.add.at(tally.walked, (episode.states, episode.actions), 1.0)
-
-    def _await(self, tally: Tally, line: Line) -> None:
-        if tally.awaited is None:
-            tally.awaited, tally.walked = np.zeros(tally.seen.mean.shape), np.zeros(tally.seen.mean.shape)
-        tally.awaited.ravel()[line.way.pairs] += line.way.expected
-
-    def hide_visits(self, tally: Tally, line: Line) -> None:
-        """Where a trial has been unseen, or can have been."""
-        shape, episode, way = tally.seen.mean.shape, line.episode, line.way
-        if way.sure:
-            tally.missed = np.zeros(shape) if tally.missed is None else tally.missed
-            hidden, by = tally.missed, way.expected
-        else:
-            if episode is None:
-                self._await(tally, line)
-            tally.most = np.zeros(shape) if tally.most is None else tally.most
-            hidden, by = tally.most, np.broadcast_to(self.stage.most, shape).ravel()[way.pairs]
-        hidden.ravel()[way.pairs] += by
-        if episode is not None:
-            np.add.at(hidden, (episode.states, episode.actions), -1.0)
 
     def fresh(self, line: Line) -> float:
         """Of the proxy of a cancelled trial, that of what nobody can have known: its noise."""
