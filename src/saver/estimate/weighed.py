@@ -6,9 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from saver.problem.codec import portable
-from saver.safety.entries import OUT, Visits
-
-HIDDEN = "hidden"
+from saver.safety.entries import Ordered, Status, Visits
 
 
 @portable("weights")
@@ -29,7 +27,7 @@ class Entry:
 
     version: int
     most: float = 0.0  # the largest sum of w^2 scale^2 of any way that it can go
-    status: str = OUT
+    status: str = Status.OUT
     pairs: Any = None
     rewards: Any = None
     play: Any = field(default=None, init=False)  # visits, and whether it goes one way: known from the trial
@@ -57,10 +55,8 @@ class RewardTally(Visits):
 
 @portable("reward-book")
 @dataclass(eq=False)
-class RewardBook:
+class RewardBook(Ordered):
     """What is written down."""
 
-    first: RewardTally  # over the trials before the first that is out
-    lines: dict[int, Entry] = field(default_factory=dict)  # trials from that one on
     versions: dict[int, Any] = field(default_factory=dict)  # weights these were asked with, and the latest
     asked: int = 0  # trials in all

@@ -14,8 +14,13 @@ from saver.play.stage import Play, Stage
 from saver.problem.codec import portable
 from saver.safety.ledger import Book, Ticket
 
-OUT, TOLD, CUT, LOST, CANCELLED = "out", "told", "cut", "lost", "cancelled"
-VETOED = "vetoed"  # cancelled by somebody who may have seen where it would start and what it would draw
+
+class Status:
+    """What has become of a trial."""
+
+    OUT, TOLD, CUT, LOST, CANCELLED = "out", "told", "cut", "lost", "cancelled"
+    VETOED = "vetoed"  # cancelled by somebody who may have seen where it would start and what it would draw
+    HIDDEN = "hidden"  # not told: all that intervals need to know
 
 
 @portable("certified-ticket")
@@ -66,12 +71,6 @@ class Way:
         return float(self.weights @ lower[self.pairs])
 
 
-def in_order(book: Any) -> Iterator[Any]:
-    """Take out of a book the lines before the first trial that is out."""
-    while book.lines and next(iter(book.lines.values())).status != OUT:
-        yield book.lines.pop(next(iter(book.lines)))
-
-
 def forget(tables: dict[int, Any], asked_with: Iterable[int]) -> None:
     """Drop tables that no line was asked with, but for the latest."""
     if len(tables) > 1:
@@ -89,7 +88,7 @@ class Line:
     order: int  # among designed trials, or among baseline trials
     low: float = 0.0  # the largest lower value so far
     box: int = 0  # which of the book's midpoints it was asked with
-    status: str = OUT  # then TOLD, CUT, LOST, CANCELLED or VETOED
+    status: str = Status.OUT
     episode: Any = None  # what the box learns
     gained: float = 0.0  # sum discount^t C
     proxy: float = 0.0  # scale^2 sum discount^2t over the steps seen
@@ -114,7 +113,7 @@ class Line:
     @property
     def earns(self) -> float:
         """Its lower value, if it is a designed trial that was told."""
-        return self.low if self.designed and self.status in (TOLD, CUT) else 0.0
+        return self.low if self.designed and self.status in (Status.TOLD, Status.CUT) else 0.0
 
 
 @portable("gone")
@@ -229,20 +228,27 @@ class Tally(Visits, Earnings):
     fresh: float = 0.0  # of this, what nobody can have known: all of it, or that of the noise alone
     safe: Any = None  # of baseline trials, where V0 is learned
 
-    def copy(self) -> Tally:
-        """The same, to be changed alone."""
-        return copy.deepcopy(self)
+
+@dataclass(eq=False, kw_only=True)
+class Ordered:
+    """A book in the order of asking."""
+
+    first: Any = None  # sums over the trials before the first that is out
+    lines: dict[int, Any] = field(default_factory=dict)  # trials from that one on
+
+    def settled(self) -> Iterator[Any]:
+        """Take out the lines before the first trial that is out."""
+        while self.lines and next(iter(self.lines.values())).status != Status.OUT:
+            yield self.lines.pop(next(iter(self.lines)))
 
 
 @portable("certified-book")
 @dataclass(eq=False)
-class CertifiedBook(Book):
+class CertifiedBook(Book, Ordered):
     """The sums of the argument, and the trials that they do not hold yet."""
 
-    first: Any = None  # over the trials before the first that is out
-    every: Any = None  # over all that are not out, where some of these are not in `first`
-    lines: dict[int, Any] = field(default_factory=dict)  # trials from the first that is out on
-    behind: int = 0  # how many of these are out no longer
+    every: Any = None  # sums over all that are not out, where some of these are not in `first`
+    behind: int = 0  # how many of `lines` are out no longer
     lows: float = 0.0  # the lower values of those that were told
     boxes: dict[int, Any] = field(
         default_factory=dict
@@ -259,3 +265,7 @@ class CertifiedBook(Book):
     last_low: float = 0.0
 
     now: Any = field(default=None, init=False)  # the box: made when needed, never written
+
+    def forget(self) -> None:
+        """Drop tables that no trial out was asked with."""
+        forget(self.boxes, (self.lines[number].box for number in self.out))

@@ -34,13 +34,12 @@ from saver.kernels.bounds.noise import EIGHT, Rule, log_sets, unseen
 from saver.kernels.bounds.values import joint_boundary, joint_paths, means_between, paths_between
 from saver.play.stage import Play
 from saver.problem.codec import portable
-from saver.problem.episode import Episode
 from saver.problem.history import Logged
 from saver.problem.promise import Bounded
 from saver.safety.argument import NEVER, NOISE, RETURNS, learning
 from saver.safety.certified import Certified
 from saver.safety.entries import CertifiedBook, CertifiedTicket, SafeTally
-from saver.safety.ledger import Terms
+from saver.safety.ledger import Seen, Terms
 from saver.safety.tallies import LearnedBets
 
 FEW, PART = 10.0, 20.0  # baseline episodes that the bounds are tuned to: so many, or one in so many
@@ -139,7 +138,7 @@ class Learned(Certified):
             for i, tilt in enumerate((logged.tilt, logged.squares - logged.tilt)):
                 owe(safe.logs[i], self.safe_capital.rates, logged.squares, tilt)
 
-    def note_safe(self, book: Any, episode: Episode | None) -> None:
+    def note_safe(self, book: Any, episode: Seen) -> None:
         """Counted in order of asking: see `Sums.add_safe`."""
         return
 

@@ -10,11 +10,10 @@ import numpy as np
 from saver._types import Floats
 from saver.play.stage import Play
 from saver.problem.codec import portable
-from saver.problem.episode import Episode
 from saver.problem.history import Logged
 from saver.problem.moments import Moments
 from saver.safety.argument import paper_lower, paper_width
-from saver.safety.ledger import Book, Ledger
+from saver.safety.ledger import Book, Ledger, Seen
 
 
 @portable("paper-book")
@@ -49,9 +48,7 @@ class Paper(Ledger):
         super().learn(book, logged)
         book.constraints.merge(logged.seen)
 
-    def tell(
-        self, book: Any, number: int, play: Play, episode: Episode | None, complete: bool = True
-    ) -> None:
+    def tell(self, book: Any, number: int, play: Play, episode: Seen, complete: bool = True) -> None:
         """Add the lower value of a designed episode, which its own observations have moved already."""
         ticket = self.close(book, number, episode, complete)
         if episode is not None:
@@ -81,9 +78,7 @@ class Latest(Paper):
         shape = (self.problem.mdp.states, self.problem.mdp.actions)
         return LatestBook(constraints=Moments.empty(shape), visited=np.zeros(shape))
 
-    def tell(
-        self, book: Any, number: int, play: Play, episode: Episode | None, complete: bool = True
-    ) -> None:
+    def tell(self, book: Any, number: int, play: Play, episode: Seen, complete: bool = True) -> None:
         """Accumulate the expected visits of a designed episode."""
         ticket = self.close(book, number, episode, complete)
         if episode is not None:

@@ -34,9 +34,9 @@ from saver.problem.moments import Moments
 from saver.problem.promise import Bounded
 from saver.safety.argument import NOISE, Shares, shares_of_returns
 from saver.safety.certified import Certified
-from saver.safety.entries import TOLD, VETOED, CertifiedBook, CertifiedTicket, Line, SafeTally, Tally
+from saver.safety.entries import CertifiedBook, CertifiedTicket, Line, SafeTally, Status, Tally
 from saver.safety.learned import FEW, PART, Learned
-from saver.safety.ledger import Book, Ledger, Terms
+from saver.safety.ledger import Book, Ledger, Seen, Terms
 from saver.safety.tallies import Sums
 
 
@@ -68,15 +68,15 @@ class WholeSums(Sums):
         if not line.designed:
             if self.learned:
                 self.add_safe(tally, line)
-        elif line.status == TOLD:
+        elif line.status == Status.TOLD:
             tally.earn(line)
         elif self.hostile:
             self._hide(tally, line)
-            tally.strays += self.path_span * (line.status == VETOED)
+            tally.strays += self.path_span * (line.status == Status.VETOED)
 
     def fresh(self, line: Line) -> float:
         """The noise; and where the path went, if nobody has seen it begin."""
-        return self.noise if line.status == VETOED else super().fresh(line)
+        return self.noise if line.status == Status.VETOED else super().fresh(line)
 
 
 class Returns(Certified):
@@ -164,9 +164,7 @@ class Returns(Certified):
         """What n trials have earned, each taken to [0, 1]."""
         return float((total - self.least * n) / self.span)
 
-    def tell(
-        self, book: Any, number: int, play: Play, episode: Episode | None, complete: bool = True
-    ) -> None:
+    def tell(self, book: Any, number: int, play: Play, episode: Seen, complete: bool = True) -> None:
         """Take in what a trial earned; of one that was cut off nobody knows."""
         if complete:
             super().tell(book, number, play, episode)
@@ -252,9 +250,7 @@ class PluginReturns(Ledger):
         """What any policy is worth at least."""
         return float(self.promise.of_episode(1.0, play.longest)[0])
 
-    def tell(
-        self, book: Any, number: int, play: Play, episode: Episode | None, complete: bool = True
-    ) -> None:
+    def tell(self, book: Any, number: int, play: Play, episode: Seen, complete: bool = True) -> None:
         """Add what a designed trial earned; of one that was cut off nobody knows."""
         if not complete:
             self.abandon(book, number, play, True)

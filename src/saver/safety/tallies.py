@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from saver.kernels.bounds.capital import Capital, bet
-from saver.safety.entries import CANCELLED, CUT, TOLD, VETOED, CertifiedTicket, Line, SafeTally, Tally
+from saver.safety.entries import CertifiedTicket, Line, SafeTally, Status, Tally
 from saver.safety.ledger import Terms
 
 
@@ -23,28 +23,28 @@ class Sums:
         episode = line.episode
         if episode is not None:
             tally.seen.extend(episode.states, episode.actions, episode.constraints)
-        if self.hostile and (line.status != TOLD or (episode is not None and not line.way.sure)):
+        if self.hostile and (line.status != Status.TOLD or (episode is not None and not line.way.sure)):
             self.watch(tally, line)
         if not line.designed:
             if self.learned:
                 self.add_safe(tally, line)
             return
-        if line.status in (TOLD, CUT):
+        if line.status in (Status.TOLD, Status.CUT):
             tally.earn(line)
             if not self.deterministic:
                 tally.expected.ravel()[line.way.pairs] += line.way.weights
-        if line.status == TOLD:
+        if line.status == Status.TOLD:
             self.compare(tally, line)
-        elif line.status == CUT:
+        elif line.status == Status.CUT:
             self._rest(tally, line)
-        if self.hostile and line.status != TOLD:
+        if self.hostile and line.status != Status.TOLD:
             self._hide(tally, line)
 
     def watch(self, tally: Tally, line: Line) -> None:
         """Where a trial was, or can have been, unseen."""
         episode, stage = line.episode, self.stage
         been = None if episode is None else episode.states * stage.mdp.actions + episode.actions
-        tally.watch(line.way, stage, been, line.status == TOLD, tally.seen.mean.shape)
+        tally.watch(line.way, stage, been, line.status == Status.TOLD, tally.seen.mean.shape)
 
     def compare(self, tally: Tally, line: Line) -> None:
         """What a trial earned beside what its path explains."""
@@ -59,12 +59,12 @@ class Sums:
     def add_safe(self, tally: Tally, line: Line) -> None:
         """A baseline trial, where V0 is learned: one that was cut off counts as hidden."""
         safe = tally.safe
-        if line.status == TOLD and line.episode is not None:
+        if line.status == Status.TOLD and line.episode is not None:
             safe.count += 1
             safe.earn(line)
-        elif self.hostile and line.status in (CANCELLED, VETOED):
+        elif self.hostile and line.status in (Status.CANCELLED, Status.VETOED):
             safe.never += 1
-            safe.vetoed += line.status == VETOED
+            safe.vetoed += line.status == Status.VETOED
         elif self.hostile:
             safe.whole, safe.last = safe.whole + 1, max(safe.last, line.order)
 
@@ -86,12 +86,12 @@ class Sums:
         ticket = line.ticket
         tally.hides += self.span * (ticket.longest - line.length)
         self.stray(tally, ticket)
-        if line.status in (CANCELLED, VETOED):
+        if line.status in (Status.CANCELLED, Status.VETOED):
             tally.cancelled += ticket.proxy
             tally.fresh += self.fresh(line)
             return
         tally.last = max(tally.last, line.order)
-        if line.status == CUT:
+        if line.status == Status.CUT:
             tally.cut += 1
             tally.cut_proxy += ticket.proxy
             tally.rest_proxy += ticket.proxy - line.proxy
@@ -132,7 +132,7 @@ class LearnedBets(Bets):
     def add_safe(self, tally: Tally, line: Line) -> None:
         """Bet on a baseline trial."""
         super().add_safe(tally, line)
-        if line.status == TOLD and line.episode is not None:
+        if line.status == Status.TOLD and line.episode is not None:
             self.bet_on(tally.safe, line)
 
     def bet_on(self, safe: SafeTally, line: Line) -> None:
