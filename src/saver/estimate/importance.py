@@ -35,7 +35,7 @@ from saver.problem.moments import Moments, Sums, moment_step
 from saver.problem.promise import Bounded, SubGaussian
 
 if TYPE_CHECKING:
-    from saver.estimate.weighed import RewardTally
+    from saver.estimate.anytime import RewardTally
 
 
 def importance_return(
