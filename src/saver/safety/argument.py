@@ -20,8 +20,8 @@ from saver.problem.guardrail import Rail
 from saver.problem.promise import Bounded, SubGaussian
 from saver.problem.statement import Problem
 from saver.safety.entries import Line, Tally
-from saver.safety.ledger import Ledger, Terms
-from saver.safety.tallies import Bets, Sums
+from saver.safety.ledger import Terms
+from saver.safety.tallies import Tallying
 
 ARGUMENT = 2  # grows when delta is split otherwise, or what is proved: where returns are bet on it was 1
 
@@ -73,12 +73,11 @@ def learning(deterministic: bool, bounded: bool) -> Learning:
 NOISE, PAIRS, NEVER = 0.4, 0.4, 0.2  # of the hidden share: of trials, of pairs, of cancelled trials
 
 
-class Argument(Ledger):
+class Argument(Tallying):
     """The numbers of the argument, fixed before the first episode, and what follows from a tally."""
 
     designed_part = 1.0  # of the level of noise: that of designed trials
     returns_part = 1.0  # of the level of what returns say: that of designed trials
-    bets_kind = Bets
     path_span = 0.0  # how far what is summed may be off by the path of a trial, where that is not known
     hidden_part = 1.0  # of what noise and cancelled trials have of the hidden share: that of designed trials
 
@@ -101,27 +100,16 @@ class Argument(Ledger):
         self.scale = self.span * self.length / 3
         self.start = self.unit_proxy + (self.span * self.length) ** 2 / 4
         self.baseline = self.stage.play(problem.baseline)
-        self.sums = self._sums(terms, float(np.sum(gammas**2)))
+        if self.bets:
+            least, most = promise.of_episode(1.0, float(np.sum(mdp.factors)))
+            self.range, self.bottom = most - least, least
+            self.alike = self.length**2 / float(np.sum(gammas**2))
+            self.capital = Capital.of(self.returns_part * self.levels.paths, half, self.alike)
         if self.hostile:
             hidden = self.levels.hidden
             each = PAIRS * hidden / 2 / self.box.pairs
             self.log_noise, self.log_visits = math.log(self.hidden_part * NOISE * hidden), math.log(each)
             self.log_pairs = math.log(each if self.deterministic else each / 2)
-
-    def _sums(self, terms: Terms, squares: float) -> Sums:
-        """How trials are added; `squares` is sum discount^2t of the longest."""
-        if not self.bets:
-            return Sums(terms)
-        least, most = self.promise.of_episode(1.0, float(np.sum(terms.problem.mdp.factors)))
-        self.range, self.bottom, self.alike = most - least, least, self.length**2 / squares
-        level = self.returns_part * self.levels.paths
-        self.capital = Capital.of(level, terms.episodes / 2, self.alike)
-        return self.bets_kind(terms, self.range, self.capital)
-
-    @property
-    def bets(self) -> bool:
-        """Whether paths are random and observations bounded: then returns are bet on (step 6)."""
-        return self.bounded and not self.deterministic
 
     @property
     def first(self) -> tuple[float, float, float]:
@@ -151,7 +139,7 @@ class Argument(Ledger):
         if away:
             tally = tally.with_visits()
             for line in away:
-                self.sums.watch(tally, line)
+                self.watch(tally, line)
         if tally.missed is None and tally.most is None:
             return self.box.ends(seen.counts, seen.mean)
         hidden = tally.unwatched(self.stage.most, self.log_visits)

@@ -254,7 +254,7 @@ class Certified(Risks):
         if self.hostile:
             self._fold(book, number)
         else:
-            self.sums.add(book.first, book.lines.pop(number))
+            self.add(book.first, book.lines.pop(number))
         book.now = None
         self._look_again(book)
         self.look_at_value(book)
@@ -270,10 +270,10 @@ class Certified(Risks):
         line: Line = book.lines[number]
         book.behind, book.lows = book.behind + 1, book.lows + line.earns
         if book.every is not None:
-            self.sums.add(book.every, line)
+            self.add(book.every, line)
         if number == next(iter(book.lines)):
             for settled in book.settled():
-                self.sums.add(book.first, settled)
+                self.add(book.first, settled)
                 book.behind -= 1
             some = book.behind or not book.lines
             book.lows = sum(line.earns for line in book.lines.values()) if some else 0.0
@@ -283,7 +283,7 @@ class Certified(Risks):
             book.every = copy.deepcopy(book.first)
             for line in book.lines.values():
                 if line.status != Status.OUT:
-                    self.sums.add(book.every, line)
+                    self.add(book.every, line)
 
     def _look_again(self, book: CertifiedBook) -> None:
         """Lower values by the box now, where they are larger."""

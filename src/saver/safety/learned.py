@@ -1,21 +1,14 @@
 """The certified ledger where the baseline's value V0 is learned, from history and from baseline episodes.
 
-Steps 13 and 14 of docs/proof/baseline.md. Of n0 baseline episodes Y0 is the sum of what they earned, T0 where
-they went, M0 the sum of the means there (`means_seen`). After n episodes, n_B of them baseline, with kappa =
-n_B - r1 n,
+Steps 13 and 14 of docs/proof/baseline.md. Of n0 baseline episodes Y0 is the sum of what they earned, M0 that of
+the means where they went (`means_seen`). After n episodes, n_B of them baseline, with kappa = n_B - r1 n,
 
     budget = sum of V over designed trials - r0 n + kappa V0,
 
-at least its least over the ends of an interval of V0 (`look_at_value`), and, where all goes one way and
-noise is sub-Gaussian, by both sums at once (`joint`)
+at least its least over the ends of an interval of V0 (`look_at_value`), and, by both sums at once (`joint`),
+where all goes one way and noise is sub-Gaussian with H = `hides`, else by `joint_paths`,
 
-    sum C + (kappa / n0) Y0 - r0 n - beta sqrt(v_D + rho_D + (kappa / n0)^2 (v_0 + rho_0)),
-    beta^2 = 2 log(1 / level) + log((1 + v_D / rho_D) (1 + v_0 / rho_0));
-
-where paths are random, with phi = kappa / n0 or 0,
-
-    -r0 n + phi M0 + max over theta of theta D
-        + sum_p min over mu_p of (W + kappa w0 - phi T0 - theta T)_p mu_p.
+    sum C + (kappa / n0) Y0 - r0 n - `joint_boundary`(kappa / n0) - H_D - |kappa / n0| H_0.
 
 The larger counts. What lost baseline trials may hide is counted as for designed ones, on both sides.
 """
@@ -29,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from saver.kernels.bounds.boundaries import best_rho, mixture
-from saver.kernels.bounds.capital import Capital, fewest_gains, owe
+from saver.kernels.bounds.capital import Capital, bet, fewest_gains, owe
 from saver.kernels.bounds.noise import EIGHT, Rule, log_sets, unseen
 from saver.kernels.bounds.values import joint_boundary, joint_paths, means_between, paths_between
 from saver.play.stage import Play
@@ -38,9 +31,8 @@ from saver.problem.history import Logged
 from saver.problem.promise import Bounded
 from saver.safety.argument import NEVER, NOISE, RETURNS, learning
 from saver.safety.certified import Certified
-from saver.safety.entries import CertifiedBook, CertifiedTicket, SafeTally
+from saver.safety.entries import CertifiedBook, CertifiedTicket, Line, SafeTally, Status, Tally
 from saver.safety.ledger import Seen, Terms
-from saver.safety.tallies import LearnedBets
 
 FEW, PART = 10.0, 20.0  # baseline episodes that the bounds are tuned to: so many, or one in so many
 
@@ -59,7 +51,6 @@ class Learned(Certified):
 
     hidden_part = 0.5
     returns_part = RETURNS
-    bets_kind = LearnedBets
     book_kind = LearnedBook
 
     def __init__(self, terms: Terms) -> None:
@@ -72,8 +63,7 @@ class Learned(Certified):
         self.safe_rule = Rule.of(self.promise, self.value_level / 2, self.safe_proxy * few, length)
         if self.bets:
             level = (1.0 - self.returns_part) * self.levels.paths / 2
-            sums: Any = self.sums
-            self.safe_capital = sums.safe_rule = Capital.of(level, few, self.alike)
+            self.safe_capital = Capital.of(level, few, self.alike)
         level = self.joint_level or self.value_level
         self.rho = tuple(
             best_rho(v, level) if v > 0.0 else 1.0
@@ -128,7 +118,7 @@ class Learned(Certified):
         self.look_at_value(book)
 
     def note_logged(self, safe: SafeTally, logged: Logged) -> None:
-        """`Sums.add_safe` of many."""
+        """`add_safe` of many."""
         safe.count, safe.gained = safe.count + logged.count, safe.gained + logged.gained
         safe.proxy += self.promise.scale**2 * logged.noise
         safe.length += logged.length
@@ -138,8 +128,17 @@ class Learned(Certified):
             for i, tilt in enumerate((logged.tilt, logged.squares - logged.tilt)):
                 owe(safe.logs[i], self.safe_capital.rates, logged.squares, tilt)
 
+    def add_safe(self, tally: Tally, line: Line) -> None:
+        """Where returns are bet on, those of the baseline are from both sides."""
+        super().add_safe(tally, line)
+        if self.bets and line.status == Status.TOLD and line.episode is not None:
+            y = self.y(line)
+            tally.safe.sum_x += line.ticket.centre
+            for side, logs in zip((y, -y), tally.safe.logs, strict=True):
+                bet(logs, self.safe_capital.rates, side)
+
     def note_safe(self, book: Any, episode: Seen) -> None:
-        """Counted in order of asking: see `Sums.add_safe`."""
+        """Counted in order of asking: see `add_safe`."""
         return
 
     def look_at_value(self, book: Any) -> None:

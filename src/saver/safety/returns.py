@@ -37,7 +37,6 @@ from saver.safety.certified import Certified
 from saver.safety.entries import CertifiedBook, CertifiedTicket, Line, SafeTally, Status, Tally
 from saver.safety.learned import FEW, PART, Learned
 from saver.safety.ledger import Book, Ledger, Seen, Terms
-from saver.safety.tallies import Sums
 
 
 @portable("returns-ticket")
@@ -56,29 +55,6 @@ class ReturnsBook(Book):
     gained: float = 0.0
 
 
-class WholeSums(Sums):
-    """Adds trials that are known by what they earned alone."""
-
-    def __init__(self, terms: Terms, span: float, noise: float, path_span: float) -> None:
-        super().__init__(terms)
-        self.span, self.noise, self.path_span = span, noise, path_span
-
-    def add(self, tally: Tally, line: Line) -> None:
-        """One trial more, told or hidden."""
-        if not line.designed:
-            if self.learned:
-                self.add_safe(tally, line)
-        elif line.status == Status.TOLD:
-            tally.earn(line)
-        elif self.hostile:
-            self._hide(tally, line)
-            tally.strays += self.path_span * (line.status == Status.VETOED)
-
-    def fresh(self, line: Line) -> float:
-        """The noise; and where the path went, if nobody has seen it begin."""
-        return self.noise if line.status == Status.VETOED else super().fresh(line)
-
-
 class Returns(Certified):
     """The ledger of the promise without a model."""
 
@@ -90,7 +66,6 @@ class Returns(Certified):
         self.least, self.most = promise.of_episode(1.0, self.baseline.longest)
         self.span, self.length, self.places = self.most - self.least, 1.0, 0
         self.path_span = 0.0 if self.bounded else self.span
-        self.sums = WholeSums(terms, self.span, self.noise_of(self.baseline), self.path_span)
         self.levels = Shares(*(level * part for part in shares_of_returns(self.bounded, terms.losses)))
         self.unit_proxy, half = self.proxy_of(self.baseline), terms.episodes / 2
         noise = self.designed_part * self.levels.noise
@@ -101,6 +76,21 @@ class Returns(Certified):
         )
         if self.levels.hidden > 0.0:
             self.log_noise = math.log(self.hidden_part * NOISE * self.levels.hidden)
+
+    def add(self, tally: Tally, line: Line) -> None:
+        """One trial more, told or hidden: known by what it earned alone."""
+        if not line.designed:
+            if self.rail.learned:
+                self.add_safe(tally, line)
+        elif line.status == Status.TOLD:
+            tally.earn(line)
+        elif self.hostile:
+            self._hide(tally, line)
+            tally.strays += self.path_span * (line.status == Status.VETOED)
+
+    def fresh(self, line: Line) -> float:
+        """The noise; and where the path went, if nobody has seen it begin."""
+        return self.noise_of(self.baseline) if line.status == Status.VETOED else super().fresh(line)
 
     @property
     def first(self) -> tuple[float, float, float]:

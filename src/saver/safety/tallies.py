@@ -5,18 +5,24 @@ from __future__ import annotations
 import numpy as np
 
 from saver.kernels.bounds.capital import Capital, bet
-from saver.safety.entries import CertifiedTicket, Line, SafeTally, Status, Tally
-from saver.safety.ledger import Terms
+from saver.safety.entries import CertifiedTicket, Line, Status, Tally
+from saver.safety.ledger import Ledger
 
 
-class Sums:
-    """Adds trials to tallies; with losses at random nothing is hidden."""
+class Tallying(Ledger):
+    """Adds trials to the tallies of the certified ledger; with losses at random nothing is hidden."""
 
-    def __init__(self, terms: Terms) -> None:
-        promise = terms.rail.promise
-        self.stage, self.learned = terms.stage, terms.rail.learned
-        self.deterministic, self.hostile = terms.one_way, terms.losses == "hostile"
-        self.span = promise.ceiling - promise.floor
+    deterministic: bool
+    hostile: bool
+    bounded: bool
+    span: float  # of what is hidden in a step
+    range: float  # of what bets are on
+    capital: Capital
+
+    @property
+    def bets(self) -> bool:
+        """Whether paths are random and observations bounded: then returns are bet on (step 6)."""
+        return self.bounded and not self.deterministic
 
     def add(self, tally: Tally, line: Line) -> None:
         """One trial more, told or hidden."""
@@ -26,7 +32,7 @@ class Sums:
         if self.hostile and (line.status != Status.TOLD or (episode is not None and not line.way.sure)):
             self.watch(tally, line)
         if not line.designed:
-            if self.learned:
+            if self.rail.learned:
                 self.add_safe(tally, line)
             return
         if line.status in (Status.TOLD, Status.CUT):
@@ -47,14 +53,27 @@ class Sums:
         tally.watch(line.way, stage, been, line.status == Status.TOLD, tally.seen.mean.shape)
 
     def compare(self, tally: Tally, line: Line) -> None:
-        """What a trial earned beside what its path explains."""
-        tally.sum_x += line.x
-        tally.sum_v += line.ticket.v
+        """What a trial earned beside what its path explains; or bet on it."""
+        if not self.bets:
+            tally.sum_x += line.x
+            tally.sum_v += line.ticket.v
+            return
+        y = self.y(line)
+        tally.sum_x += line.ticket.centre
+        tally.sum_v += y * y
+        bet(tally.logs, self.capital.rates, y)
+
+    def y(self, line: Line) -> float:
+        """What a trial earned more than expected and than its path explains, in units of the range."""
+        return float((line.x - line.ticket.centre) / self.range)
 
     def stray(self, tally: Tally, ticket: CertifiedTicket) -> None:
-        """What that may hide of a trial which is not told."""
+        """What that may hide of a trial which is not told: its bets may all have been lost."""
         tally.strays += ticket.strays
-        tally.sum_v += ticket.v
+        if self.bets:
+            bet(tally.logs, self.capital.rates, -ticket.depth)
+        else:
+            tally.sum_v += ticket.v
 
     def add_safe(self, tally: Tally, line: Line) -> None:
         """A baseline trial, where V0 is learned: one that was cut off counts as hidden."""
@@ -98,46 +117,3 @@ class Sums:
         else:
             tally.whole += 1
             tally.whole_proxy += ticket.proxy
-
-
-class Bets(Sums):
-    """Where paths are random and observations bounded: see `capital`."""
-
-    def __init__(self, terms: Terms, span: float, rule: Capital) -> None:
-        super().__init__(terms)
-        self.range, self.rule = span, rule
-
-    def y(self, line: Line) -> float:
-        """What a trial earned more than expected and than its path explains, in units of the range."""
-        return float((line.x - line.ticket.centre) / self.range)
-
-    def compare(self, tally: Tally, line: Line) -> None:
-        """Bet on it."""
-        y = self.y(line)
-        tally.sum_x += line.ticket.centre
-        tally.sum_v += y * y
-        bet(tally.logs, self.rule.rates, y)
-
-    def stray(self, tally: Tally, ticket: CertifiedTicket) -> None:
-        """Its bets may all have been lost, and V(b) as large as can be."""
-        tally.strays += ticket.strays
-        bet(tally.logs, self.rule.rates, -ticket.depth)
-
-
-class LearnedBets(Bets):
-    """The same where V0 is learned: baseline trials are compared too, from both sides."""
-
-    safe_rule: Capital  # set by the ledger
-
-    def add_safe(self, tally: Tally, line: Line) -> None:
-        """Bet on a baseline trial."""
-        super().add_safe(tally, line)
-        if line.status == Status.TOLD and line.episode is not None:
-            self.bet_on(tally.safe, line)
-
-    def bet_on(self, safe: SafeTally, line: Line) -> None:
-        """Both ways."""
-        y = self.y(line)
-        safe.sum_x += line.ticket.centre
-        for side, logs in zip((y, -y), safe.logs, strict=True):
-            bet(logs, self.safe_rule.rates, side)
