@@ -216,8 +216,8 @@ def _parts(setup: Setup, state: State, asked: Wanted) -> tuple[Floats, Floats]:
         c = _weights(problem, asked)
     else:
         moves = seen_moves(mdp, state.sums)
-        found = learned_parts(mdp, asked.policy, rewards, moves, problem.reward, asked.against)
-        c = found.asked
+        learned = learned_parts(mdp, asked.policy, rewards, moves, problem.reward, asked.against)
+        c = learned.found.asked
     used = (c != 0.0) & (rewards.counts > 0)
     parts = np.where((c != 0.0) & ~used, math.inf, 0.0)
     if setup.rewards is not None:  # one sample that varies as declared
@@ -226,7 +226,7 @@ def _parts(setup: Setup, state: State, asked: Wanted) -> tuple[Floats, Floats]:
         noise = noise_of(mdp, rewards, problem.reward, used)[0]
         parts[used] = c[used] ** 2 * noise / rewards.counts[used]
     else:
-        parts[used] = found.parts[:-1].reshape(c.shape)[used]
+        parts[used] = learned.parts[:-1].reshape(c.shape)[used]
     return c, parts
 
 

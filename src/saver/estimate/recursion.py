@@ -1,6 +1,4 @@
-"""The recursion with estimated transitions: what one policy is worth in the model of what was seen.
-
-What a visit is worth where transitions are learned: the weights of the design's program.
+"""The recursion with estimated transitions: values in the model of what was seen, and the weights of designs.
 
 K times the error of the recursion with estimated transitions goes to
 
@@ -69,7 +67,7 @@ class Moves:
 
 
 class Recursion(NamedTuple):
-    """What the recursion finds for one policy: see `certainty_estimated`."""
+    """What the recursion finds for one policy, or for one less another: see `certainty_estimated`."""
 
     value: float
     below: float
@@ -79,8 +77,15 @@ class Recursion(NamedTuple):
     u: Floats
     reach: Floats
     first: Floats  # Y_0, [S]
-    asked: Floats  # c, of all pairs
+    asked: Floats  # c, of all pairs and of both policies together
     onward: Floats  # the same of the steps before the last, [S, A]
+
+    def less(self, other: Recursion) -> Recursion:
+        """What it finds above what another does."""
+        c, u, first = self.c - other.c, self.u - other.u, self.first - other.first
+        reach, asked, onward = self.reach + other.reach, self.asked + other.asked, self.onward + other.onward
+        value, below, above = self.value - other.value, self.below + other.above, self.above + other.below
+        return Recursion(value, below, above, self.lost | other.lost, c, u, reach, first, asked, onward)
 
 
 def recursion(
@@ -151,16 +156,10 @@ def move_noise(P: Any, u: Floats, reach: Floats, outcomes: Floats) -> tuple[Floa
 
     Where n = 1 the variance is the largest that the range of u allows.
     """
-    spread, once = move_spread(P, u), outcomes == 1
+    spread, once = np.empty(P.shape[0]), outcomes == 1  # what a row of P lacks to 1 is an end
+    disperse(P.indptr, still(P.data), u, spread)
     parts = np.where(once, (reach / 2.0) ** 2, spread / np.maximum(outcomes - 1, 1))
     return parts, np.where(once, math.inf, np.maximum(outcomes - 1, 1))
-
-
-def move_spread(P: Any, u: Floats) -> Floats:
-    """Var_{s' ~ P^}[u] of each pair; what a row lacks to 1 is an end, which has u = 0."""
-    found = np.empty(P.shape[0])
-    disperse(P.indptr, still(P.data), u, found)
-    return found
 
 
 UNTOLD = (np.zeros(0),) * 4

@@ -1,7 +1,7 @@
 """The certified ledger where the baseline's value V0 is learned, from history and from baseline episodes.
 
-Steps 13 and 14 of docs/proof/baseline.md. Of n0 baseline episodes Y0 is the sum of what they earned, M0 that of
-the means where they went (`means_seen`). After n episodes, n_B of them baseline, with kappa = n_B - r1 n,
+Steps 13 and 14 of docs/proof/baseline.md. Of n0 baseline episodes Y0 is the sum of what they earned, M0 that
+of the means where they went (`means_seen`). After n episodes, n_B of them baseline, with kappa = n_B - r1 n,
 
     budget = sum of V over designed trials - r0 n + kappa V0,
 
