@@ -60,20 +60,15 @@ def in_the_limit(found: Estimate, episodes: int, planned: int, level: float, pro
     needed, fewest = start(level), found.fewest
     if episodes >= needed and (promised or fewest >= needed):
         return found.stretched(float(stretched(episodes, planned, level)))
-    return found.unstarted(too_early(episodes, fewest, needed, promised))
+    said = f"none at all times before {needed:,} episodes ({episodes:,} so far)"
+    if promised:
+        return found.unstarted(f"{said}, because transitions are not known")
+    return found.unstarted(
+        f"{said} and {needed:,} samples, not all equal, of every pair that has weight ({fewest:,} so far), "
+        f"because nothing is declared about rewards: {DECLARE}"
+    )
 
 
 def heavy(found: Estimate) -> Estimate:
     """An estimate by importance weights: of these no skewness is known, and no number is enough."""
     return found.unstarted(f"none at all times by importance weights, which are heavy-tailed: {DECLARE}")
-
-
-def too_early(episodes: int, fewest: int, needed: int, promised: bool) -> str:
-    """Why there is no interval at all times yet."""
-    said = f"none at all times before {needed:,} episodes ({episodes:,} so far)"
-    if promised:
-        return f"{said}, because transitions are not known"
-    return (
-        f"{said} and {needed:,} samples, not all equal, of every pair that has weight ({fewest:,} so far), "
-        f"because nothing is declared about rewards: {DECLARE}"
-    )

@@ -96,7 +96,10 @@ def certainty_estimated(
     if covered == 0.0 and not declared.promised:
         return nothing_seen(level, pairs_of(lost))
     unvaried = _unvaried_reasons(found.c != 0, rewards, declared)
-    reasons = (*_lost_reason(lost, below, above), *unvaried, *_beyond_reason(beyond))
+    reasons = (*_lost_reason(lost, below, above), *unvaried)
+    if beyond > 0.0:
+        where = f"about {beyond:.2g} of the steps lead where nobody has been"
+        reasons = (*reasons, f"states are still being found: {where}")
     missing = Missing(below, above, pairs_of(lost), reasons, fewest_of(asked, rewards))
     return from_parts(found.value, parts, freedom, covered * (1.0 - beyond), level, missing)
 
@@ -149,12 +152,6 @@ def beyond_share(mdp: Any, c: Floats, onward: Floats, moves: Moves) -> float:
         lost += float(np.sum(moves.starts[arrived == 1])) / episodes
     total = float(c.sum())
     return min(1.0, lost / total) if total else 0.0
-
-
-def _beyond_reason(share: float) -> tuple[str, ...]:
-    if share == 0.0:
-        return ()
-    return (f"states are still being found: about {share:.2g} of the steps lead where nobody has been",)
 
 
 def covered_share(c: Floats, seen: Bools) -> float:

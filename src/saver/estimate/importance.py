@@ -92,6 +92,16 @@ def importance_returns(mdp: Any, target: Floats, many: Columns) -> Floats:
     return found
 
 
+def take_all_weighted(mdp: Any, target: Floats, sums: Sums, many: Columns) -> None:
+    """The same of many, all complete."""
+    returns = importance_returns(mdp, target, many)
+    mean = float(returns[0] + (returns - returns[0]).mean())  # exact where all are equal
+    seen = Moments(np.array(sums.weighted[0]), *map(np.array, sums.weighted[1:]))
+    seen.merge(Moments(np.array(len(returns)), np.array(mean), np.array(np.sum((returns - mean) ** 2))))
+    sums.weighted = (int(seen.counts), float(seen.mean), float(seen.squares))
+    sums.weighted_seen[many.states, many.actions] = True
+
+
 def importance(count: int, mean: float, squares: float, covered: float, level: float = 0.95) -> Estimate:
     """The average of `count` importance-weighted returns, from their running moments.
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -63,6 +62,7 @@ class Returns(Certified):
         promise, level = self.promise, terms.rail.level
         self.deterministic, self.hostile = terms.one_way, terms.losses == "hostile"
         self.bounded, self.baseline = isinstance(promise, Bounded), self.stage.play(terms.problem.baseline)
+        self.declared = Ledger.ends(self, None)
         self.least, self.most = promise.of_episode(1.0, self.baseline.longest)
         self.span, self.length, self.places = self.most - self.least, 1.0, 0
         self.path_span = 0.0 if self.bounded else self.span
@@ -115,13 +115,9 @@ class Returns(Certified):
         book.first.seen = Moments.empty((0, 0))
         return book
 
-    @cached_property
-    def _range(self) -> tuple[Floats, Floats]:
-        return Ledger.ends(self, None)
-
     def ends(self, book: Any) -> tuple[Floats, Floats]:
         """Nothing is learned of single pairs."""
-        return self._range
+        return self.declared
 
     def floor_value(self, play: Play) -> float:
         """What any policy is worth at least."""
