@@ -82,7 +82,7 @@ def bet(logs: Any, rates: Any, y: float) -> None:
 
 @brief
 def owe(logs: Any, rates: Any, Q: float, R: float) -> None:
-    """Take off what rests cost that were compared with an average, not with a table: see `bernstein.cost`."""
+    """Take off what rests cost that were compared with an average, not with a table: see `excess`."""
     for i in range(len(rates)):
         psi = -math.log1p(-rates[i]) - rates[i]
         logs[i] -= rates[i] * rates[i] / 2.0 * (Q - R) + psi * R
@@ -91,10 +91,7 @@ def owe(logs: Any, rates: Any, Q: float, R: float) -> None:
 @brief
 def spent(rates: Any, weights: Any, Q: float) -> float:
     """How far `fewest_gains` is below sum y if sum y^2 is Q, to second order."""
-    logs = np.empty(len(rates))
-    for i in range(len(rates)):
-        logs[i] = -rates[i] * rates[i] * Q / 2.0
-    return -fewest_gains(logs, rates, weights)
+    return -fewest_gains(-rates * rates * Q / 2.0, rates, weights)
 
 
 @brief

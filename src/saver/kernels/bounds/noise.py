@@ -223,31 +223,39 @@ class Numbers(NamedTuple):
 @jit
 def ends(T: float, mean: float, numbers: Any) -> Any:
     """The interval of a pair with T samples."""
-    return ends_hiding(T, mean, 0.0, numbers, 0.0)
+    low, high, rule = numbers.floor, numbers.ceiling, numbers.rule
+    if T <= 0.0:
+        return low, high
+    total, v = mean * T, numbers.proxy * T
+    if rule.bounded:
+        bottom = least(total, 0.0, T, rule) / T
+        top = high if numbers.below else low + high - least((low + high) * T - total, 0.0, T, rule) / T
+    elif numbers.below:
+        bottom, top = least(total, v, T, rule) / T, high
+    else:
+        w = mixture_two_sided(v, rule.rho, rule.level) / T if v > 0.0 else 0.0
+        bottom, top = mean - w, mean + w
+    return max(bottom, low) if numbers.below else min(max(bottom, low), high), min(max(top, low), high)
 
 
 @jit
 def ends_hiding(T: float, mean: float, hidden: float, numbers: Any, log_level: float) -> Any:
     """The interval of a pair with T samples told and some more hidden: bounded ones at their worst."""
     low, high, rule = numbers.floor, numbers.ceiling, numbers.rule
-    if T <= 0.0:
-        return low, high
-    total, n, top = mean * T, T + hidden, high
+    if T <= 0.0 or hidden <= 0.0:
+        return ends(T, mean, numbers)
+    total, n = mean * T, T + hidden
     if rule.bounded:
         bottom = least(total + low * hidden, 0.0, n, rule) / n
-        if not numbers.below:
-            top = low + high - least(low * hidden + (low + high) * T - total, 0.0, n, rule) / n
+        top = low + high - least(low * hidden + (low + high) * T - total, 0.0, n, rule) / n
     else:
-        v, w, lost = numbers.proxy * n, 0.0, 0.0
+        lost = unseen(numbers.proxy * hidden, numbers.proxy / EIGHT, log_level - log_sets(n, hidden))
+        v, w = numbers.proxy * n, 0.0
         if v > 0.0 and numbers.below:
             w = mixture(v, rule.rho, rule.level)
         elif v > 0.0:
             w = mixture_two_sided(v, rule.rho, rule.level)
-        if hidden > 0.0:
-            lost = unseen(numbers.proxy * hidden, numbers.proxy / EIGHT, log_level - log_sets(n, hidden))
         bottom, top = (total - w - lost) / T, (total + w + lost) / T
-        if hidden <= 0.0 and not numbers.below:
-            bottom, top = mean - w / T, mean + w / T
     if numbers.below:
         return max(bottom, low), high
     return min(max(bottom, low), high), min(max(top, low), high)
