@@ -197,18 +197,12 @@ def fewest_of(c: Floats, rewards: Moments) -> int:
 def _reward_noise(c: Floats, rewards: Moments, declared: Declared) -> tuple[Floats, Floats]:
     """c^2 variance / T of each seen pair that has weight, and its degrees of freedom."""
     used = (c != 0) & (rewards.counts > 0)
-    variance, freedom = _spreads(rewards, declared, used)
+    variance, freedom = noise_of(rewards, declared, used)
     return c[used] ** 2 * variance / rewards.counts[used], freedom
 
 
-def noise_of(
-    mdp: Mdp, rewards: Moments, reward: SubGaussian | Bounded | None, used: Bools
-) -> tuple[Floats, Floats]:
+def noise_of(rewards: Moments, declared: Declared, used: Bools) -> tuple[Floats, Floats]:
     """The variances of some seen pairs, as intervals believe them, and their degrees of freedom."""
-    return _spreads(rewards, Declared.of(mdp, reward, rewards), used)
-
-
-def _spreads(rewards: Moments, declared: Declared, used: Bools) -> tuple[Floats, Floats]:
     count = rewards.counts[used].astype(np.float64)
     variance, freedom = np.empty(len(count)), np.empty(len(count))
     tables = (declared.variance[used], declared.floor[used], declared.ceiling[used])

@@ -26,6 +26,7 @@ from saver._types import Floats, Ints
 from saver.errors import InvalidData
 from saver.estimate.certainty import noise_of, weighted
 from saver.estimate.interval import Estimate, Missing, from_parts, nothing_seen
+from saver.kernels.bounds.spread import Declared
 from saver.problem.bellman import by_step
 from saver.problem.checks import LARGEST, SUM_TOLERANCE, show
 from saver.problem.episode import Columns, Episode
@@ -80,21 +81,15 @@ def running_ratios(mdp: Any, target: Floats, many: Columns, propensities: Floats
     return found
 
 
-def importance_returns(mdp: Any, target: Floats, many: Columns) -> Floats:
-    """`importance_return` of each of many episodes."""
+def take_all_weighted(mdp: Any, target: Floats, sums: Sums, many: Columns) -> None:
+    """`take_weighted` of many episodes, all complete: the same, to rounding."""
     with np.errstate(over="ignore", invalid="ignore"):
         ratios = running_ratios(mdp, target, many, many.propensities)
-        found = many.returns(ratios * many.rewards, mdp.discount)
+        returns = many.returns(ratios * many.rewards, mdp.discount)
     wrong = (many.propensities <= 0) | (many.propensities > 1 + SUM_TOLERANCE)
-    for number in (*episodes_of(many, wrong)[:1], *np.flatnonzero(~(np.abs(found) <= LARGEST))[:1]):
+    for number in (*episodes_of(many, wrong)[:1], *np.flatnonzero(~(np.abs(returns) <= LARGEST))[:1]):
         one = many[number]
         importance_return(mdp, target, one.states, one.actions, one.rewards, one.propensities)
-    return found
-
-
-def take_all_weighted(mdp: Any, target: Floats, sums: Sums, many: Columns) -> None:
-    """The same of many, all complete."""
-    returns = importance_returns(mdp, target, many)
     mean = float(returns[0] + (returns - returns[0]).mean())  # exact where all are equal
     seen = Moments(np.array(sums.weighted[0]), *map(np.array, sums.weighted[1:]))
     seen.merge(Moments(np.array(len(returns)), np.array(mean), np.array(np.sum((returns - mean) ** 2))))
@@ -133,6 +128,6 @@ def by_weights(
     value = plain.value + (tally.drawn - float(np.sum((V * rewards.mean)[seen]))) / m
     T, rest = rewards.counts[seen], (c - V / m)[seen]
     share = Q[seen] / m**2 + 2.0 * rest / T * V[seen] / m + rest**2 / T
-    variance, freedom = noise_of(mdp, rewards, reward, seen)
+    variance, freedom = noise_of(rewards, Declared.of(mdp, reward, rewards), seen)
     missing = Missing(plain.below, plain.above, plain.unseen, plain.reasons[1:])
     return from_parts(value, variance * np.maximum(share, 0.0), freedom, plain.covered, level, missing)

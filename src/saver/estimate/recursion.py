@@ -17,7 +17,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from saver._types import Bools, Floats
 from saver.kernels.bounds.spread import Declared
@@ -38,13 +37,6 @@ class Moves:
     paid: Floats  # the sum of the rewards of each stored entry of `counts`
     ends_paid: Floats  # [S * A]
     starts: Floats  # [S]
-
-    @classmethod
-    def none(cls, mdp: Any) -> Moves:
-        """Nothing seen."""
-        pairs = mdp.states * mdp.actions
-        empty = sparse.csr_array((pairs, mdp.states))
-        return cls(empty, np.zeros(pairs), np.zeros(0), np.zeros(pairs), np.zeros(mdp.states))
 
     def apart(self, counts: Any) -> bool:
         """Whether most episodes that last to the horizon do not tell where they ended; `counts` of rewards.

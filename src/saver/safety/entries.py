@@ -53,9 +53,8 @@ class Way:
     def of(cls, play: Play) -> Way:
         """What `play` says."""
         pairs = np.flatnonzero(play.visits)
-        weights = play.weights.ravel()[pairs]
-        same = play.visits is play.weights
-        return cls(pairs, weights, None if same else play.visits.ravel()[pairs], play.sure)
+        visits = None if play.visits is play.weights else play.visits.ravel()[pairs]
+        return cls(pairs, play.weights.ravel()[pairs], visits, play.sure)
 
     @property
     def expected(self) -> Any:
@@ -217,11 +216,11 @@ class Tally(Visits, Earnings):
     seen: Any  # constraints, by pair
     expected: Any = None  # discounted visits, for the paths; by pair, None where there is one
     unseen: Any = None  # those after the cut of trials that go one way, or expected of the others, by pair
-    sum_v: float = 0.0  # of the proxy of X, or, where observations are bounded, of y^2: see `capital`
+    sum_v: float = 0.0  # the proxy of X, or, where observations are bounded, y^2: see `capital`
     strays: float = 0.0  # what their paths may hide of those that have no X
     cut: int = 0  # trials that are hidden from some step on
-    whole_proxy: float = 0.0  # of those hidden whole
-    cut_proxy: float = 0.0  # of these
+    whole_proxy: float = 0.0  # of those that are hidden whole
+    cut_proxy: float = 0.0  # of those that are cut
     rest_proxy: float = 0.0  # of the steps after the cut
     hides: float = 0.0  # what these steps may have earned, where observations are bounded
     cancelled: float = 0.0  # the proxy of trials that never ran
@@ -250,9 +249,7 @@ class CertifiedBook(Book, Ordered):
     every: Any = None  # sums over all that are not out, where some of these are not in `first`
     behind: int = 0  # how many of `lines` are out no longer
     lows: float = 0.0  # the lower values of those that were told
-    boxes: dict[int, Any] = field(
-        default_factory=dict
-    )  # midpoints, or m of `capital`, of trials out; the last
+    boxes: dict[int, Any] = field(default_factory=dict)  # midpoints, or m, of trials out, and the latest
     ordered: int = 0  # designed trials asked
     safe_ordered: int = 0  # baseline trials asked
     newest: int = 0  # the last trial asked

@@ -238,8 +238,10 @@ class Learned(Certified):
         n = credited + book.designed_told + sum(g.ran for g in gone) + runs - safe
         kappa = credited - r1 * n
         worth = book.lows + sum(g.ran * g.low for g in gone) + low - r0 * n
-        if not self.deterministic:
-            return float(worth + self._by_paths(book, kappa))
+        if not self.deterministic:  # by the knapsack
+            tables = tally.expected, tally.realised, self.baseline.weights, seen.realised, *self.ends(book)
+            numbers = self.seen_worth(tally), kappa, float(seen.count), *self.means_seen(seen)
+            return float(worth + float(joint_paths(*numbers, *map(np.ravel, tables))))
         hides, v = self.hides(tally, ())
         rest = 0.0 if tally.unseen is None else float(np.sum(tally.unseen * self.ends(book)[0]))
         safe_hides, safe_v = self.safe_hides(seen)
@@ -248,13 +250,6 @@ class Learned(Certified):
         rho, safe_rho = self.rho
         off = joint_boundary(tally.proxy + v, seen.proxy + safe_v, part, rho, safe_rho, self.joint_level)
         return float(worth + found - off)
-
-    def _by_paths(self, book: Any, kappa: float) -> float:
-        """What designed trials and kappa V0 are worth at least, by the knapsack."""
-        tally, seen = book.first, book.first.safe
-        tables = tally.expected, tally.realised, self.baseline.weights, seen.realised, *self.ends(book)
-        numbers = self.seen_worth(tally), kappa, float(seen.count), *self.means_seen(seen)
-        return float(joint_paths(*numbers, *map(np.ravel, tables)))
 
     def hidden_after(self, book: Any, rate: float, v: float, length: float, n: float, baseline: int) -> float:
         """What the noise of designed trials and of V0 may hide after n of them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from saver.kernels.bounds.capital import Capital, bet
-from saver.safety.entries import CertifiedTicket, Line, Status, Tally
+from saver.safety.entries import Line, Status, Tally
 from saver.safety.ledger import Ledger
 
 
@@ -67,14 +67,6 @@ class Tallying(Ledger):
         """What a trial earned more than expected and than its path explains, in units of the range."""
         return float((line.x - line.ticket.centre) / self.range)
 
-    def stray(self, tally: Tally, ticket: CertifiedTicket) -> None:
-        """What that may hide of a trial which is not told: its bets may all have been lost."""
-        tally.strays += ticket.strays
-        if self.bets:
-            bet(tally.logs, self.capital.rates, -ticket.depth)
-        else:
-            tally.sum_v += ticket.v
-
     def add_safe(self, tally: Tally, line: Line) -> None:
         """A baseline trial, where V0 is learned: one that was cut off counts as hidden."""
         safe = tally.safe
@@ -104,7 +96,11 @@ class Tallying(Ledger):
         """What a designed trial may hide."""
         ticket = line.ticket
         tally.hides += self.span * (ticket.longest - line.length)
-        self.stray(tally, ticket)
+        tally.strays += ticket.strays
+        if self.bets:  # which may all have been lost
+            bet(tally.logs, self.capital.rates, -ticket.depth)
+        else:
+            tally.sum_v += ticket.v
         if line.status in (Status.CANCELLED, Status.VETOED):
             tally.cancelled += ticket.proxy
             tally.fresh += self.fresh(line)
