@@ -55,8 +55,8 @@ class Entry:
     status: str = Status.OUT
     pairs: Any = None
     rewards: Any = None
-    play: Any = field(default=None, init=False)  # visits, and whether it goes one way: known from the trial
-    kept: Any = None  # the same, once it is out no longer: pairs, visits, sure
+    play: Any = field(default=None, init=False)  # its way: known from the trial
+    kept: Any = None  # once it is out no longer: pairs, visits, sure
 
 
 @portable("reward-tally")
@@ -171,7 +171,7 @@ class Anytime:
 
     def resume(self, book: RewardBook, number: int, play: Play) -> None:
         """Where a trial that is out may go."""
-        book.lines[number].play = play.once(_way)
+        book.lines[number].play = play.once(Way.of)
 
     def tell(self, book: RewardBook, number: int, play: Play, episode: Seen, complete: bool = True) -> None:
         """Take rewards in; of an episode that was cut off nothing, unless chance has cut it."""
@@ -199,7 +199,7 @@ class Anytime:
     def _settle(self, book: RewardBook, number: int, status: str, counts: bool) -> None:
         """Into the sums before the first that is out, with all that it held up."""
         entry = book.lines[number]
-        entry.status, entry.kept = status, entry.play
+        entry.status, entry.kept = status, (entry.play.pairs, entry.play.expected, entry.play.sure)
         if not (counts and self.hostile):
             del book.lines[number]
             if counts:
@@ -214,8 +214,7 @@ class Anytime:
         if self.hostile:
             if tally.awaited is None:
                 tally.awaited, tally.walked, tally.missed, tally.most = np.zeros((4, len(tally.T)))
-            pairs, visits, sure = entry.play if entry.kept is None else entry.kept
-            way = Way(pairs, visits, None, sure)
+            way = entry.play or Way(entry.kept[0], entry.kept[1], None, entry.kept[2])
             tally.watch(way, self.stage, entry.pairs, entry.status == Status.TOLD, tally.T.shape)
         if entry.status != Status.TOLD:
             tally.hidden += 1
@@ -287,9 +286,3 @@ class Anytime:
             return np.zeros(len(tally.T))
         found: Floats = tally.unwatched(self.most, numbers.log_pairs)
         return found
-
-
-def _way(play: Play) -> tuple[Any, Any, bool]:
-    """The pairs that a trial may visit, how often, and whether it goes one way only."""
-    pairs = np.flatnonzero(play.visits)
-    return pairs, play.visits.ravel()[pairs], play.sure

@@ -2,11 +2,9 @@
 
 An estimate that choices cannot bias: by the weights that samples had when their trials were asked.
 
-Sample means of pairs that are visited as their outcomes advise are biased: a pair that looked bad is left
-alone, and keeps looking bad. What is chosen by sample variances, or by constraints that have nothing to do
-with rewards, biases nothing to first order; where the constraint is the reward, what is chosen by constraint
-means does. A weight v that is fixed before its sample is seen cannot: sum v (R - mu) has mean 0, whatever is
-chosen. So
+Sample means of pairs that are visited as their outcomes advise are biased (a pair that looked bad is left
+alone, and keeps looking bad): by what constraint means choose, where the constraint is the reward. A weight v
+that is fixed before its sample is seen cannot be: sum v (R - mu) has mean 0, whatever is chosen. So
 
     Y = sum c mean + (1 / m) sum_t v_t (R_t - mean(s_t, a_t)) = (1 / m) sum v R + sum (c - V / m) mean
 

@@ -65,9 +65,9 @@ class Recursion(NamedTuple):
     below: float
     above: float
     lost: Bools  # pairs that it needs and whose rewards or moves were not seen
-    c: Floats
-    u: Floats
-    reach: Floats
+    c: Floats  # the weights under P^
+    u: Floats  # of each stored entry of P^
+    reach: Floats  # the range of u over all states, [S * A]
     first: Floats  # Y_0, [S]
     asked: Floats  # c, of all pairs and of both policies together
     onward: Floats  # the same of the steps before the last, [S, A]
@@ -101,7 +101,9 @@ def recursion(
         below, above = value - least, most - value
     elif lost.any():
         below = above = math.inf
-    c, u, reach = forward(mdp, pi, P, Y)
+    c, u, reach = np.zeros(shape), np.zeros(P.nnz), np.zeros(P.shape[0])
+    factors = powers(mdp.discount, mdp.horizon)
+    carry(P.indptr, P.indices, P.data, mdp.start, still(pi), Y, mdp.discount, factors, c, u, reach)
     c = np.where(rewards.counts > 0 if declared.promised else seen, c, 0.0) / (share or math.nan)
     return Recursion(value, below, above, lost, c, u, reach, Y[0], asked, onward)
 
@@ -125,14 +127,6 @@ def extreme(
         Y[t] = np.sum(pi[t] * (gain + mdp.discount * onward), axis=1)
         ahead = step + mdp.discount * ahead
     return Y
-
-
-def forward(mdp: Any, pi: Floats, P: Any, Y: Floats) -> tuple[Floats, Floats, Floats]:
-    """The weights c under P^, u for each stored entry of P^, and the range of u over all states, [S * A]."""
-    c, u, reach = np.zeros((mdp.states, mdp.actions)), np.zeros(P.nnz), np.zeros(P.shape[0])
-    factors = powers(mdp.discount, mdp.horizon)
-    carry(P.indptr, P.indices, P.data, mdp.start, still(pi), Y, mdp.discount, factors, c, u, reach)
-    return c, u, reach
 
 
 def covariance(moves: Moves, P: Any, u: Floats) -> Floats:

@@ -5,8 +5,7 @@ argument is in order of asking, so it does not matter when, in which order or wh
 
 Steps are those of docs/proof.md and its pages. The sum of V_c over told trials is at least the largest of
 
-- D, where a trial is one path (steps 3 and 4, `noise.least`);
-- what D, the box now and the visits W, T leave open (step 5, `boundaries.path_bound`);
+- D, where a trial is one path (steps 3 and 4), or what D, the box now and the visits leave open (step 5);
 - sum X - u(sum v), X = sum discount^t C_t - (sum discount^t m(s_t,a_t) - V(b; m)), v = scale^2 sum
   discount^2t + (sum discount^t) V(b; h^2), m and h middle and half-length of the box at asking; not where
   noise may depend on the next state. Bounded: what bets on X say, m what was seen of each pair (step 6,
@@ -292,7 +291,7 @@ class Certified(Risks):
             way = line.way
             if line.designed and (way.sure or not self.deterministic):
                 if way not in worths:
-                    worths[way] = way.worth(lower)
+                    worths[way] = float(way.weights @ lower[way.pairs])  # V(b; lower)
                 line.low = max(line.low, worths[way])
 
     def look_at_value(self, book: Any) -> None:

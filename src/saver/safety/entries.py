@@ -65,10 +65,6 @@ class Way:
         """Whether both go there as often."""
         return np.array_equal(self.pairs, other.pairs) and np.array_equal(self.weights, other.weights)
 
-    def worth(self, lower: Any) -> float:
-        """V(b; lower), the ends as [pairs]."""
-        return float(self.weights @ lower[self.pairs])
-
 
 def forget(tables: dict[int, Any], asked_with: Iterable[int]) -> None:
     """Drop tables that no line was asked with, but for the latest."""
