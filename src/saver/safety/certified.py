@@ -32,12 +32,12 @@ from saver.play.stage import Play
 from saver.problem.episode import Episode
 from saver.problem.history import BEFORE
 from saver.problem.moments import Moments
+from saver.safety.argument import Argument
 from saver.safety.entries import CertifiedBook, CertifiedTicket, Line, Status, Tally, Way
 from saver.safety.ledger import Seen, Ticket
-from saver.safety.risks import Risks
 
 
-class Certified(Risks):
+class Certified(Argument):
     """The ledger of the promise."""
 
     certifies = True
