@@ -11,31 +11,24 @@ from scipy import sparse
 from saver._types import Bools, Floats
 from saver.estimate.interval import DECLARE, Estimate, Missing, from_parts, nothing_seen
 from saver.estimate.recursion import Moves, Recursion, covariance, move_noise, recursion
-from saver.kernels.bounds.spread import Declared, spreads
+from saver.kernels.bounds.spread import Declared, Promised, spreads
 from saver.problem.bellman import difference, weights
 from saver.problem.mdp import Mdp
 from saver.problem.moments import Moments
-from saver.problem.promise import Bounded, SubGaussian
 
 TWO = 2.0  # episodes
 
 
 def certainty(
-    mdp: Mdp,
-    target: Floats,
-    rewards: Moments,
-    level: float = 0.95,
-    reward: SubGaussian | Bounded | None = None,
+    mdp: Mdp, target: Floats, rewards: Moments, level: float = 0.95, reward: Promised = None,
     against: Floats | None = None,
-) -> Estimate:
+) -> Estimate:  # fmt: skip
     """The value with known transitions, or what it is above that of `against`: see `weighted`."""
     c = weights(mdp, target) if against is None else difference(mdp, target, against)
     return weighted(mdp, c, rewards, level, reward)
 
 
-def weighted(
-    mdp: Mdp, c: Floats, rewards: Moments, level: float = 0.95, reward: SubGaussian | Bounded | None = None
-) -> Estimate:
+def weighted(mdp: Mdp, c: Floats, rewards: Moments, level: float = 0.95, reward: Promised = None) -> Estimate:
     """Y = sum c(s,a) mean(s,a), for weights of either sign; its variance is sum c^2 variance / T.
 
     The mean of a pair that was never seen is taken to be the average of the seen, weighted by |c|, or what of
@@ -63,14 +56,9 @@ def weighted(
 
 
 def certainty_estimated(
-    mdp: Any,
-    target: Floats,
-    rewards: Moments,
-    moves: Moves,
-    level: float = 0.95,
-    reward: SubGaussian | Bounded | None = None,
+    mdp: Any, target: Floats, rewards: Moments, moves: Moves, level: float = 0.95, reward: Promised = None,
     against: Floats | None = None,
-) -> Estimate:
+) -> Estimate:  # fmt: skip
     """The paper's recursion with estimated transitions; those of an `Unknown`, and its start, are unknown.
 
     Y_t(s) = sum_a pi(a|s) (mean(s,a) + discount sum_s' P^(s'|s,a) Y_{t+1}(s')).
@@ -114,12 +102,7 @@ class Learned(NamedTuple):
 
 
 def learned_parts(
-    mdp: Any,
-    target: Floats,
-    rewards: Moments,
-    moves: Moves,
-    reward: SubGaussian | Bounded | None = None,
-    against: Floats | None = None,
+    mdp: Any, target: Floats, rewards: Moments, moves: Moves, reward: Promised, against: Floats | None
 ) -> Learned:
     """What `certainty_estimated` is made of."""
     starts = moves.starts if mdp.start is None else None

@@ -24,14 +24,13 @@ from saver._types import Floats, Ints
 from saver.errors import InvalidData
 from saver.estimate.certainty import noise_of, weighted
 from saver.estimate.interval import Estimate, Missing, from_parts, nothing_seen
-from saver.kernels.bounds.spread import Declared
+from saver.kernels.bounds.spread import Declared, Promised
 from saver.problem.bellman import by_step
 from saver.problem.checks import LARGEST, SUM_TOLERANCE, show
 from saver.problem.episode import Columns, Episode
 from saver.problem.history import episodes_of
 from saver.problem.mdp import Mdp
 from saver.problem.moments import Moments, Sums, moment_step
-from saver.problem.promise import Bounded, SubGaussian
 
 if TYPE_CHECKING:
     from saver.estimate.anytime import RewardTally
@@ -110,12 +109,7 @@ def importance(count: int, mean: float, squares: float, covered: float, level: f
 
 
 def by_weights(
-    mdp: Mdp,
-    c: Floats,
-    tally: RewardTally,
-    rewards: Moments,
-    level: float,
-    reward: SubGaussian | Bounded | None,
+    mdp: Mdp, c: Floats, tally: RewardTally, rewards: Moments, level: float, reward: Promised
 ) -> Estimate:
     """Y, from the sums of what was told, weighed."""
     plain = weighted(mdp, c, rewards, level, reward)

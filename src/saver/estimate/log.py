@@ -14,6 +14,7 @@ from saver.estimate.certainty import certainty, certainty_estimated, covered_sha
 from saver.estimate.importance import importance, take_all_weighted, take_weighted
 from saver.estimate.interval import Estimate
 from saver.estimate.recursion import Moves
+from saver.kernels.bounds.spread import Promised
 from saver.problem import checks
 from saver.problem.bellman import weights
 from saver.problem.episode import Columns, Episode
@@ -118,14 +119,9 @@ class Log:
 
 
 def estimate(
-    mdp: Any,
-    target: Floats,
-    sums: Sums,
-    kind: str = "certainty",
-    level: float = 0.95,
-    reward: SubGaussian | Bounded | None = None,
-    against: Floats | None = None,
-) -> Estimate:
+    mdp: Any, target: Floats, sums: Sums, kind: str = "certainty", level: float = 0.95,
+    reward: Promised = None, against: Floats | None = None,
+) -> Estimate:  # fmt: skip
     """The value of the target, by one of ESTIMATORS, or what it is above that of `against`.
 
     `reward` is what is promised about one reward.

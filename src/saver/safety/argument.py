@@ -1,8 +1,8 @@
 """What sums say: the certificate's bounds of what told trials are worth, and its box; and what is not told.
 
 Steps 2 to 6 of docs/proof.md and its pages, and what is hidden of them, step 10. Of trials that are out, or
-lost, nobody knows whether they ran: each counts with min(0, low - required), low the largest lower value so far.
-Where trials start in the order of asking, those out have run up to some one: the least over these.
+lost, nobody knows whether they ran: each counts with min(0, low - required), low the largest lower value so
+far. Where trials start in the order of asking, those out have run up to some one: the least over these.
 """
 
 from __future__ import annotations

@@ -194,16 +194,9 @@ def noise_bound(v: float, bands: Any) -> float:
 
 @loop
 def reward_ends(
-    T: Any,
-    total: Any,
-    hidden: Any,
-    numbers: Any,
-    floor: Any,
-    ceiling: Any,
-    bands: Any,
-    lower: Any,
-    upper: Any,
-) -> None:
+    T: Any, total: Any, hidden: Any, numbers: Any, floor: Any, ceiling: Any, bands: Any,
+    lower: Any, upper: Any,
+) -> None:  # fmt: skip
     """The box of the reward means, [pairs] each, from T samples with a total and at most `hidden` more."""
     for p in range(len(lower)):
         lower[p], upper[p] = floor[p], ceiling[p]

@@ -33,6 +33,7 @@ from saver.problem.mdp import Mdp
 from saver.problem.moments import Moments
 from saver.problem.promise import Bounded, SubGaussian
 
+Promised = SubGaussian | Bounded | None  # of rewards
 ADDED = 4.0  # observations
 ERRORS = 2.0  # standard errors by which a sample variance may be too low
 LOWEST = 0.2  # the cube root of a quantile below which samples allow any variance
@@ -52,7 +53,7 @@ class Declared(NamedTuple):
     promised: bool
 
     @classmethod
-    def of(cls, mdp: Mdp, reward: SubGaussian | Bounded | None, rewards: Moments) -> Declared:
+    def of(cls, mdp: Mdp, reward: Promised, rewards: Moments) -> Declared:
         """What a promise says, or, without one, what was seen."""
         if reward is not None:
             tables = reward.tables(mdp)
