@@ -54,22 +54,17 @@ def shares_of_returns(bounded: bool, losses: str = "hostile") -> Shares:
     return Shares(hidden, 0.0, 1.0 - hidden, 0.0)
 
 
-class Learning(NamedTuple):
-    """How the noise's part is split where V0 is learned: both sums at once, designed trials, V0."""
-
-    joint: float
-    designed: float
-    value: float
-
-
 RETURNS = 0.8  # of the level of what returns say, where V0 is learned: that of designed trials
 
 
-def learning(deterministic: bool, bounded: bool) -> Learning:
-    """Fixed before the first episode; they add to 1."""
+def learning(deterministic: bool, bounded: bool) -> tuple[float, float, float]:
+    """How the noise's part is split where V0 is learned: both sums at once, designed trials, V0.
+
+    Fixed before the first episode; they add to 1.
+    """
     if not deterministic:
-        return Learning(0.0, 2 / 3, 1 / 3)
-    return Learning(0.0, 0.8, 0.2) if bounded else Learning(0.5, 0.4, 0.1)
+        return 0.0, 2 / 3, 1 / 3
+    return (0.0, 0.8, 0.2) if bounded else (0.5, 0.4, 0.1)
 
 
 NOISE, PAIRS, NEVER = 0.4, 0.4, 0.2  # of the hidden share: of trials, of pairs, of cancelled trials

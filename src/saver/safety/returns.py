@@ -69,11 +69,9 @@ class Returns(Certified):
         self.levels = Shares(*(level * part for part in shares_of_returns(self.bounded, terms.losses)))
         self.unit_proxy, half = self.proxy_of(self.baseline), terms.episodes / 2
         noise = self.designed_part * self.levels.noise
-        self.rule: Any = (
-            Bernstein.of(noise, half)
-            if self.bounded
-            else Rule.of(promise, noise, self.unit_proxy * half, half)
-        )
+        self.rule: Any = Rule.of(promise, noise, self.unit_proxy * half, half)
+        if self.bounded:
+            self.rule = Bernstein.of(noise, half)
         if self.levels.hidden > 0.0:
             self.log_noise = math.log(self.hidden_part * NOISE * self.levels.hidden)
 
