@@ -1,11 +1,9 @@
-"""Keeps, trial by trial, what the interval at all times needs (`sequence`).
+"""Keeps, trial by trial, what the interval at all times needs (`sequence`, docs/anytime.md).
 
-Weights are frozen when a trial is asked. Who chooses what is told, and may know the outcomes
-(losses="hostile"), cannot change the order of asking: in that order sums are martingales, whenever they are
-told. What is not told is hidden: its noise is bounded over all sets of so many trials
-(kernels/bounds/ends.py). Two intervals hold, of the trials before the first that is out, and of all, with
-those out hidden; the answer is what they share. Where chance chooses, all that is told counts, in the order
-of telling.
+Weights are frozen when a trial is asked. Where who chooses what is told may know the outcomes
+(losses="hostile") sums run in the order of asking, and what is not told is hidden. Two intervals hold, of the
+trials before the first that is out, and of all, with those out hidden; the answer is what they share. Where
+chance chooses, all that is told counts, in the order of telling.
 """
 
 from __future__ import annotations

@@ -10,13 +10,13 @@ from scipy import sparse
 
 from saver._types import Bools, Floats
 from saver.estimate.interval import DECLARE, Estimate, Missing, from_parts, nothing_seen
-from saver.estimate.recursion import Moves, Recursion, covariance, move_noise, recursion
+from saver.estimate.recursion import Moves, Recursion, move_noise, recursion
 from saver.kernels.bounds.spread import Declared, Promised, spreads
+from saver.kernels.solve.pricing import covary
 from saver.problem.bellman import difference, weights
 from saver.problem.mdp import Mdp
 from saver.problem.moments import Moments
-
-TWO = 2.0  # episodes
+from saver.problem.moving import still
 
 
 def certainty(
@@ -206,7 +206,11 @@ def _together(
     varies = (both > 0) & np.isfinite(both)
     rate = np.divide(parts, both, out=np.zeros(size), where=varies) ** 2 / freedom
     rate += np.divide(more, both, out=np.zeros(size), where=varies) ** 2 / more_freedom
-    cross = 2.0 * c.ravel() * covariance(moves, P, found.u) / np.maximum(rewards.counts.ravel(), 1)
+    together, told = np.empty(size), (moves.paid, moves.ends, moves.ends_paid)
+    covary(
+        moves.counts.indptr, moves.counts.data, *told, still(P.data), found.u, together
+    )  # an end has u = 0
+    cross = 2.0 * c.ravel() * together / np.maximum(rewards.counts.ravel(), 1)
     freedoms = np.divide(1.0, rate, out=np.full(size, math.inf), where=rate > 0)
     return np.append(np.maximum(both + cross, 0.0), 0.0), np.append(freedoms, math.inf)
 
@@ -214,7 +218,7 @@ def _together(
 def _start_noise(first: Floats, starts: Floats) -> tuple[float, float]:
     """Var[Y_0] / (n - 1), and its degrees of freedom; the largest that can be after one episode."""
     n = float(starts.sum())
-    if n < TWO:
+    if n < 2.0:
         return (max(first.max(), 0.0) - min(first.min(), 0.0)) ** 2 / 4, math.inf
     centre = float(np.sum(starts * first)) / n
     return float(np.sum(starts * (first - centre) ** 2)) / n / (n - 1), n - 1

@@ -20,7 +20,7 @@ import numpy as np
 
 from saver._types import Bools, Floats
 from saver.kernels.bounds.spread import Declared
-from saver.kernels.solve.pricing import carry, covary, disperse, priced
+from saver.kernels.solve.pricing import carry, disperse, priced
 from saver.problem import checks
 from saver.problem.bellman import by_step, followed, powers
 from saver.problem.mdp import Mdp
@@ -129,14 +129,6 @@ def extreme(
     return Y
 
 
-def covariance(moves: Moves, P: Any, u: Floats) -> Floats:
-    """The sample covariance of a pair's reward and u, [S * A]; an end has u = 0."""
-    found = np.empty(len(moves.ends))
-    indptr, counts = moves.counts.indptr, moves.counts.data
-    covary(indptr, counts, moves.paid, moves.ends, moves.ends_paid, still(P.data), u, found)
-    return found
-
-
 def move_noise(P: Any, u: Floats, reach: Floats, outcomes: Floats) -> tuple[Floats, Floats]:
     """Var_{s' ~ P^}[u] / (n - 1) for each pair, an end counting as u = 0, and its degrees of freedom.
 
@@ -146,9 +138,6 @@ def move_noise(P: Any, u: Floats, reach: Floats, outcomes: Floats) -> tuple[Floa
     disperse(P.indptr, still(P.data), u, spread)
     parts = np.where(once, (reach / 2.0) ** 2, spread / np.maximum(outcomes - 1, 1))
     return parts, np.where(once, math.inf, np.maximum(outcomes - 1, 1))
-
-
-UNTOLD = (np.zeros(0),) * 4
 
 
 class Answers(NamedTuple):
@@ -181,7 +170,7 @@ class Prices(NamedTuple):
 
 def prices(mdp: Mdp, asked: Answers, mean: Floats, variance: Floats, moves: Moves | None = None) -> Prices:
     """Of these answers in a model; where it was learned from `moves`, rewards may depend on them."""
-    P, told = mdp.flow, UNTOLD
+    P, told = mdp.flow, (np.zeros(0),) * 4
     if moves is not None:
         told = moves.counts.data, moves.paid, moves.ends, moves.ends_paid
     rows, factors = (P.indptr, P.indices, still(P.data)), powers(mdp.discount, mdp.horizon)

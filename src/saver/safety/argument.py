@@ -81,8 +81,6 @@ class Argument(Tallying):
     def __init__(self, terms: Terms) -> None:
         super().__init__(terms)
         problem, promise, mdp, level = terms.problem, self.promise, terms.problem.mdp, terms.rail.level
-        self.deterministic, self.hostile = terms.one_way, terms.losses == "hostile"
-        self.bounded = isinstance(promise, Bounded)
         parts = shares(self.deterministic, promise.next_state, terms.losses, self.bounded)
         self.levels = Shares(*(level * part for part in parts))
         self.box = Box(problem, terms.episodes, self.levels.box, self.deterministic, terms.rail)
@@ -96,7 +94,6 @@ class Argument(Tallying):
         self.span = promise.ceiling - promise.floor
         self.scale = self.span * self.length / 3
         self.start = self.unit_proxy + (self.span * self.length) ** 2 / 4
-        self.baseline = self.stage.play(problem.baseline)
         if self.bets:
             least, most = promise.of_episode(1.0, float(np.sum(mdp.factors)))
             self.range, self.bottom = most - least, least

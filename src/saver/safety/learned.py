@@ -65,10 +65,8 @@ class Learned(Certified):
             level = (1.0 - self.returns_part) * self.levels.paths / 2
             self.safe_capital = Capital.of(level, few, self.alike)
         level = self.joint_level or self.value_level
-        self.rho = tuple(
-            best_rho(v, level) if v > 0.0 else 1.0
-            for v in (self.unit_proxy * terms.episodes / 2, self.safe_proxy * few)
-        )
+        proxies = self.unit_proxy * terms.episodes / 2, self.safe_proxy * few
+        self.rho = tuple(best_rho(v, level) if v > 0.0 else 1.0 for v in proxies)
         if self.levels.hidden > 0.0:
             part = (1.0 - self.hidden_part) / 2 * self.levels.hidden
             self.log_safe, self.never_safe = math.log(NOISE * part), NEVER * part
@@ -182,9 +180,8 @@ class Learned(Certified):
             sets = log_sets(float(safe.last), float(safe.whole))
             noise += float(unseen(v, self.safe_proxy / EIGHT, self.log_safe - sets))
         if fresh > 0.0:
-            noise += float(
-                mixture(fresh, best_rho(EIGHT * self.safe_proxy, self.never_safe), self.never_safe)
-            )
+            rho = best_rho(EIGHT * self.safe_proxy, self.never_safe)
+            noise += float(mixture(fresh, rho, self.never_safe))
         return noise, v + never
 
     # -- budgets -----------------------------------------------------------------------------------------

@@ -30,12 +30,12 @@ from saver.problem.codec import portable
 from saver.problem.episode import Episode
 from saver.problem.history import Logged
 from saver.problem.moments import Moments
-from saver.problem.promise import Bounded
 from saver.safety.argument import NOISE, Shares, shares_of_returns
 from saver.safety.certified import Certified
 from saver.safety.entries import CertifiedBook, CertifiedTicket, Line, SafeTally, Status, Tally
 from saver.safety.learned import FEW, PART, Learned
 from saver.safety.ledger import Book, Ledger, Seen, Terms
+from saver.safety.tallies import Tallying
 
 
 @portable("returns-ticket")
@@ -58,10 +58,8 @@ class Returns(Certified):
     """The ledger of the promise without a model."""
 
     def __init__(self, terms: Terms) -> None:
-        Ledger.__init__(self, terms)
+        Tallying.__init__(self, terms)
         promise, level = self.promise, terms.rail.level
-        self.deterministic, self.hostile = terms.one_way, terms.losses == "hostile"
-        self.bounded, self.baseline = isinstance(promise, Bounded), self.stage.play(terms.problem.baseline)
         self.declared = Ledger.ends(self, None)
         self.least, self.most = promise.of_episode(1.0, self.baseline.longest)
         self.span, self.length, self.places = self.most - self.least, 1.0, 0
@@ -140,9 +138,8 @@ class Returns(Certified):
             return 0.0
         tally = book.every or book.first
         total, n = (tally.safe.gained, tally.safe.count) if baseline else (tally.gained, tally.length)
-        return float(
-            guessed(n, self.part(total, n), math.nan if believed is None else self.part(believed, 1.0))
-        )
+        own = math.nan if believed is None else self.part(believed, 1.0)
+        return float(guessed(n, self.part(total, n), own))
 
     def part(self, total: float, n: float) -> float:
         """What n trials have earned, each taken to [0, 1]."""

@@ -5,19 +5,25 @@ from __future__ import annotations
 import numpy as np
 
 from saver.kernels.bounds.capital import Capital, bet
+from saver.problem.promise import Bounded
 from saver.safety.entries import Line, Status, Tally
-from saver.safety.ledger import Ledger
+from saver.safety.ledger import Ledger, Terms
 
 
 class Tallying(Ledger):
     """Adds trials to the tallies of the certified ledger; with losses at random nothing is hidden."""
 
-    deterministic: bool
-    hostile: bool
-    bounded: bool
     span: float  # of what is hidden in a step
     range: float  # of what bets are on
     capital: Capital
+
+    def __init__(self, terms: Terms) -> None:
+        super().__init__(terms)
+        self.deterministic, self.hostile = terms.one_way, terms.losses == "hostile"
+        self.bounded, self.baseline = (
+            isinstance(self.promise, Bounded),
+            self.stage.play(self.problem.baseline),
+        )
 
     @property
     def bets(self) -> bool:

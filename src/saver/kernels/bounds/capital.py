@@ -6,7 +6,7 @@ that was told before. B is the range of a return, and
     y = sum discount^t (C_t - m(s_t,a_t)) / B >= -1,        E y = (V(b) - V(b; m)) / B.
 
 With L = sum log(1 + lambda y) for each of some fixed rates 0 < lambda < 1, at all times at once (step 6 of
-docs/proof/bounded.md)  sum V >= sum V(b; m) + B `fewest_gains`(L).
+docs/proof/bounded.md): sum V >= sum V(b; m) + B `fewest_gains`(L).
 
 Of a hidden trial y >= -`depth` and V(b) <= V(b; ceiling): its factor is at least 1 - lambda depth, and
 V(b; ceiling - m) is taken from the sum. With -y in the place of y it is the bound from above.
