@@ -206,11 +206,10 @@ def _together(
     varies = (both > 0) & np.isfinite(both)
     rate = np.divide(parts, both, out=np.zeros(size), where=varies) ** 2 / freedom
     rate += np.divide(more, both, out=np.zeros(size), where=varies) ** 2 / more_freedom
-    together, told = np.empty(size), (moves.paid, moves.ends, moves.ends_paid)
-    covary(
-        moves.counts.indptr, moves.counts.data, *told, still(P.data), found.u, together
-    )  # an end has u = 0
-    cross = 2.0 * c.ravel() * together / np.maximum(rewards.counts.ravel(), 1)
+    told = moves.counts.data, moves.paid, moves.ends, moves.ends_paid
+    covariance = np.empty(size)  # of a pair's reward and u; an end has u = 0
+    covary(moves.counts.indptr, *told, still(P.data), found.u, covariance)
+    cross = 2.0 * c.ravel() * covariance / np.maximum(rewards.counts.ravel(), 1)
     freedoms = np.divide(1.0, rate, out=np.full(size, math.inf), where=rate > 0)
     return np.append(np.maximum(both + cross, 0.0), 0.0), np.append(freedoms, math.inf)
 

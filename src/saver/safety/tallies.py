@@ -20,10 +20,8 @@ class Tallying(Ledger):
     def __init__(self, terms: Terms) -> None:
         super().__init__(terms)
         self.deterministic, self.hostile = terms.one_way, terms.losses == "hostile"
-        self.bounded, self.baseline = (
-            isinstance(self.promise, Bounded),
-            self.stage.play(self.problem.baseline),
-        )
+        self.bounded = isinstance(self.promise, Bounded)
+        self.baseline = self.stage.play(terms.problem.baseline)
 
     @property
     def bets(self) -> bool:
