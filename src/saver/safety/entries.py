@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -152,9 +152,11 @@ class Visits:
 
     def _table(self, name: str, shape: tuple[int, ...]) -> Any:
         """One of them, flat; made when it is needed."""
-        if getattr(self, name) is None:
-            setattr(self, name, np.zeros(shape))
-        return getattr(self, name).ravel()
+        table = getattr(self, name)
+        if table is None:
+            table = np.zeros(shape)
+            setattr(self, name, table)
+        return table.ravel()
 
     def unwatched(self, most: Any, log_level: float) -> Any:
         """At most so often hidden trials have met each pair, `most` one trial; 0 where none is hidden."""
@@ -166,7 +168,8 @@ class Visits:
 
     def with_visits(self) -> Any:
         """The same, of which visits can be changed alone."""
-        return replace(self, **{one.name: copy.copy(getattr(self, one.name)) for one in fields(Visits)})
+        names = ("awaited", "walked", "missed", "most")
+        return replace(self, **{name: copy.copy(getattr(self, name)) for name in names})
 
 
 @dataclass(eq=False, kw_only=True)
