@@ -212,4 +212,4 @@ def test_the_right_ledger_bets_where_paths_are_random_and_observations_bounded()
     one = Mdp(np.zeros((2, 2, 2)), 1)
     assert Kept(problem(), K).bets
     assert not Kept(Problem(one, SAFE, SAFE, alpha=0.2, baseline_value=0.5, constraint=COINS), K).bets
-    assert Certified.bets_kind is not Learned.bets_kind
+    assert Certified.add_safe is not Learned.add_safe

@@ -10,7 +10,7 @@ from saver import Bounded, Guardrail, Problem, SubGaussian, Unknown
 from saver.kernels.bounds.boundaries import best_rho
 from saver.kernels.bounds.noise import Bernstein
 from saver.play import stage_of
-from saver.safety.returns import Returns, WholeSums
+from saver.safety.returns import Returns
 
 LEVEL, STREAMS, N = 0.05, 3000, 200
 ALLOWED = LEVEL + 4 * np.sqrt(LEVEL * (1 - LEVEL) / STREAMS)  # more have a probability below 1e-4
@@ -144,9 +144,8 @@ def test_normal_noise_of_which_the_worst_is_withheld(shared, loses):
 class Forgiving(Returns):
     """Takes lost trials for nothing."""
 
-    def __init__(self, terms):
-        super().__init__(terms)
-        self.sums = WholeSums(terms._replace(losses="random"), self.span, 0.0, 0.0)
+    def _hide(self, tally, line):
+        return
 
     def hides(self, tally, away):
         return 0.0, 0.0

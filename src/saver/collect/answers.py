@@ -16,6 +16,7 @@ from saver.estimate import Estimate
 from saver.estimate.asymptotic import heavy, in_the_limit
 from saver.estimate.certainty import learned_parts, noise_of, weighted
 from saver.estimate.log import estimate, seen_moves
+from saver.kernels.bounds.spread import Declared
 from saver.play.policy import Policy
 from saver.problem import checks
 from saver.problem.bellman import DIFFERENCE, difference, weights
@@ -216,17 +217,17 @@ def _parts(setup: Setup, state: State, asked: Wanted) -> tuple[Floats, Floats]:
         c = _weights(problem, asked)
     else:
         moves = seen_moves(mdp, state.sums)
-        found = learned_parts(mdp, asked.policy, rewards, moves, problem.reward, asked.against)
-        c = found.asked
+        learned = learned_parts(mdp, asked.policy, rewards, moves, problem.reward, asked.against)
+        c = learned.found.asked
     used = (c != 0.0) & (rewards.counts > 0)
     parts = np.where((c != 0.0) & ~used, math.inf, 0.0)
     if setup.rewards is not None:  # one sample that varies as declared
         parts = np.where(np.isinf(parts), (c * setup.rewards.scale) ** 2, 0.0)
     if mdp.known:
-        noise = noise_of(mdp, rewards, problem.reward, used)[0]
+        noise = noise_of(rewards, Declared.of(mdp, problem.reward, rewards), used)[0]
         parts[used] = c[used] ** 2 * noise / rewards.counts[used]
     else:
-        parts[used] = found.parts[:-1].reshape(c.shape)[used]
+        parts[used] = learned.parts[:-1].reshape(c.shape)[used]
     return c, parts
 
 

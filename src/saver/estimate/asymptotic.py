@@ -6,25 +6,16 @@ sqrt((k + rho) / k log((k + rho) / (rho miss^2))) / z after k episodes, Robbins'
 Ramdas, Time-uniform central limit theory and asymptotic confidence sequences, Annals of Statistics 52(6),
 2024.
 
-The start. Let y be that boundary in standard errors where it is tightest. Of T rewards of skewness g, the
-error of the mean over its estimated standard error is below -y with probability (Hall, The Bootstrap and
-Edgeworth Expansion, 1992, section 2.6)
+The start is where the skewness g of T rewards adds at most EXCESS times its own to the probability that the
+error of their mean is below -y standard errors, y that boundary where it is tightest (Hall, The Bootstrap and
+Edgeworth Expansion, 1992, section 2.6):
 
-    Phi(-y) + g / sqrt(T) (2 y^2 + 1) phi(y) / 6 + ...,
+    T >= (g y (2 y^2 + 1) / (6 EXCESS))^2.
 
-and as phi(y) is about y Phi(-y), the second term is at most EXCESS times the first from
-
-    T >= (g y (2 y^2 + 1) / (6 EXCESS))^2
-
-on. A sum of pairs, each seen so often, is less skewed than the worst of them. What one side has too much the
-other has too little, the excess fades like 1 / sqrt(T), and a boundary that is looked at from a start on
-only, until some end, uses up less than it may: that this pays for EXCESS is measured, at every look, with
-rewards as skewed as SKEWNESS (benchmarks/results/inthelimit.md).
-
-Every pair needs its samples. A sum of many pairs is as normal as all their samples make it, but designs visit
-a pair by what its samples were, and that biases all means alike: counted together, sqrt(pairs) times as much.
-No number is enough for every law: a pair whose rewards all agree shows nothing of how they vary, and has not
-started.
+Every pair needs its samples, because designs visit a pair by what they were. That a boundary which is looked
+at from the start on pays for EXCESS is measured, with rewards as skewed as SKEWNESS
+(benchmarks/results/inthelimit.md); docs/anytime.md says more. No number is enough for every law: a pair whose
+rewards all agree shows nothing of how they vary, and has not started.
 """
 
 from __future__ import annotations
@@ -69,20 +60,15 @@ def in_the_limit(found: Estimate, episodes: int, planned: int, level: float, pro
     needed, fewest = start(level), found.fewest
     if episodes >= needed and (promised or fewest >= needed):
         return found.stretched(float(stretched(episodes, planned, level)))
-    return found.unstarted(too_early(episodes, fewest, needed, promised))
+    said = f"none at all times before {needed:,} episodes ({episodes:,} so far)"
+    if promised:
+        return found.unstarted(f"{said}, because transitions are not known")
+    return found.unstarted(
+        f"{said} and {needed:,} samples, not all equal, of every pair that has weight ({fewest:,} so far), "
+        f"because nothing is declared about rewards: {DECLARE}"
+    )
 
 
 def heavy(found: Estimate) -> Estimate:
     """An estimate by importance weights: of these no skewness is known, and no number is enough."""
     return found.unstarted(f"none at all times by importance weights, which are heavy-tailed: {DECLARE}")
-
-
-def too_early(episodes: int, fewest: int, needed: int, promised: bool) -> str:
-    """Why there is no interval at all times yet."""
-    said = f"none at all times before {needed:,} episodes ({episodes:,} so far)"
-    if promised:
-        return f"{said}, because transitions are not known"
-    return (
-        f"{said} and {needed:,} samples, not all equal, of every pair that has weight ({fewest:,} so far), "
-        f"because nothing is declared about rewards: {DECLARE}"
-    )

@@ -10,32 +10,25 @@ from scipy import sparse
 
 from saver._types import Bools, Floats
 from saver.estimate.interval import DECLARE, Estimate, Missing, from_parts, nothing_seen
-from saver.estimate.recursion import Moves, covariance, move_noise, recursion
-from saver.kernels.bounds.spread import Declared, spreads
+from saver.estimate.recursion import Moves, Recursion, move_noise, recursion
+from saver.kernels.bounds.spread import Declared, Promised, spreads
+from saver.kernels.solve.pricing import covary
 from saver.problem.bellman import difference, weights
 from saver.problem.mdp import Mdp
 from saver.problem.moments import Moments
-from saver.problem.promise import Bounded, SubGaussian
-
-TWO = 2.0  # episodes
+from saver.problem.moving import still
 
 
 def certainty(
-    mdp: Mdp,
-    target: Floats,
-    rewards: Moments,
-    level: float = 0.95,
-    reward: SubGaussian | Bounded | None = None,
+    mdp: Mdp, target: Floats, rewards: Moments, level: float = 0.95, reward: Promised = None,
     against: Floats | None = None,
-) -> Estimate:
+) -> Estimate:  # fmt: skip
     """The value with known transitions, or what it is above that of `against`: see `weighted`."""
     c = weights(mdp, target) if against is None else difference(mdp, target, against)
     return weighted(mdp, c, rewards, level, reward)
 
 
-def weighted(
-    mdp: Mdp, c: Floats, rewards: Moments, level: float = 0.95, reward: SubGaussian | Bounded | None = None
-) -> Estimate:
+def weighted(mdp: Mdp, c: Floats, rewards: Moments, level: float = 0.95, reward: Promised = None) -> Estimate:
     """Y = sum c(s,a) mean(s,a), for weights of either sign; its variance is sum c^2 variance / T.
 
     The mean of a pair that was never seen is taken to be the average of the seen, weighted by |c|, or what of
@@ -63,14 +56,9 @@ def weighted(
 
 
 def certainty_estimated(
-    mdp: Any,
-    target: Floats,
-    rewards: Moments,
-    moves: Moves,
-    level: float = 0.95,
-    reward: SubGaussian | Bounded | None = None,
+    mdp: Any, target: Floats, rewards: Moments, moves: Moves, level: float = 0.95, reward: Promised = None,
     against: Floats | None = None,
-) -> Estimate:
+) -> Estimate:  # fmt: skip
     """The paper's recursion with estimated transitions; those of an `Unknown`, and its start, are unknown.
 
     Y_t(s) = sum_a pi(a|s) (mean(s,a) + discount sum_s' P^(s'|s,a) Y_{t+1}(s')).
@@ -88,42 +76,33 @@ def certainty_estimated(
     rewards or moves were not seen: its range, and then the lowest or highest reward until the horizon, or an
     end. The interval is around these two values, the noise that of their average.
     """
-    found = learned_parts(mdp, target, rewards, moves, reward, against)
-    declared, asked, lost = found.declared, found.asked, found.lost
+    found, parts, freedom, declared = learned_parts(mdp, target, rewards, moves, reward, against)
+    asked, lost, below, above = found.asked, found.lost, found.below, found.above
     covered = covered_share(asked, ~lost)
     policies = 1 if against is None else 2
     beyond = 0.0 if mdp.known else beyond_share(mdp, asked / policies, found.onward / policies, moves)
     if covered == 0.0 and not declared.promised:
         return nothing_seen(level, pairs_of(lost))
-    below, above = found.below, found.above
     unvaried = _unvaried_reasons(found.c != 0, rewards, declared)
-    reasons = (*_lost_reason(lost, below, above), *unvaried, *_beyond_reason(beyond))
+    reasons = (*_lost_reason(lost, below, above), *unvaried)
+    if beyond > 0.0:
+        where = f"about {beyond:.2g} of the steps lead where nobody has been"
+        reasons = (*reasons, f"states are still being found: {where}")
     missing = Missing(below, above, pairs_of(lost), reasons, fewest_of(asked, rewards))
-    return from_parts(found.value, found.parts, found.freedom, covered * (1.0 - beyond), level, missing)
+    return from_parts(found.value, parts, freedom, covered * (1.0 - beyond), level, missing)
 
 
 class Learned(NamedTuple):
     """The recursion of what is asked, and what varies in it."""
 
-    value: float
-    below: float
-    above: float
-    lost: Bools  # pairs that it needs and whose rewards or moves were not seen
-    asked: Floats  # the weights of all policies together, [S, A]
-    onward: Floats  # likewise, of the steps before the last
-    c: Floats
+    found: Recursion
     parts: Floats  # of the variance, of each pair, and at last of the start
     freedom: Floats
     declared: Declared
 
 
 def learned_parts(
-    mdp: Any,
-    target: Floats,
-    rewards: Moments,
-    moves: Moves,
-    reward: SubGaussian | Bounded | None = None,
-    against: Floats | None = None,
+    mdp: Any, target: Floats, rewards: Moments, moves: Moves, reward: Promised, against: Floats | None
 ) -> Learned:
     """What `certainty_estimated` is made of."""
     starts = moves.starts if mdp.start is None else None
@@ -133,28 +112,13 @@ def learned_parts(
     rates = moves.counts.data * (1.0 / np.maximum(outcomes, 1))[moves.rows]
     P = sparse.csr_array((rates, moves.counts.indices, moves.counts.indptr), shape=moves.counts.shape)
     declared = Declared.of(mdp, reward, rewards)
-    signs = {1.0: target} if against is None else {1.0: target, -1.0: against}
-    found = {sign: recursion(mdp, policy, rewards, P, outcomes, declared) for sign, policy in signs.items()}
-    c, u, first = (
-        np.sum([sign * getattr(one, name) for sign, one in found.items()], axis=0)
-        for name in ("c", "u", "first")
-    )
-    reach = np.sum([one.reach for one in found.values()], axis=0)
-    parts, freedom = _together(c, rewards, declared, moves, P, u, reach)
+    found = recursion(mdp, target, rewards, P, outcomes, declared)
+    if against is not None:
+        found = found.less(recursion(mdp, against, rewards, P, outcomes, declared))
+    parts, freedom = _together(found, rewards, declared, moves, P)
     if starts is not None:
-        parts[-1], freedom[-1] = _start_noise(first, starts)
-    return Learned(
-        sum(sign * one.value for sign, one in found.items()),
-        sum(one.below if sign > 0 else one.above for sign, one in found.items()),
-        sum(one.above if sign > 0 else one.below for sign, one in found.items()),
-        np.any([one.lost for one in found.values()], axis=0),
-        np.sum([one.asked for one in found.values()], axis=0),
-        np.sum([one.onward for one in found.values()], axis=0),
-        c,
-        np.nan_to_num(parts, nan=math.inf, posinf=math.inf),
-        freedom,
-        declared,
-    )
+        parts[-1], freedom[-1] = _start_noise(found.first, starts)
+    return Learned(found, np.nan_to_num(parts, nan=math.inf, posinf=math.inf), freedom, declared)
 
 
 def beyond_share(mdp: Any, c: Floats, onward: Floats, moves: Moves) -> float:
@@ -171,12 +135,6 @@ def beyond_share(mdp: Any, c: Floats, onward: Floats, moves: Moves) -> float:
         lost += float(np.sum(moves.starts[arrived == 1])) / episodes
     total = float(c.sum())
     return min(1.0, lost / total) if total else 0.0
-
-
-def _beyond_reason(share: float) -> tuple[str, ...]:
-    if share == 0.0:
-        return ()
-    return (f"states are still being found: about {share:.2g} of the steps lead where nobody has been",)
 
 
 def covered_share(c: Floats, seen: Bools) -> float:
@@ -222,18 +180,12 @@ def fewest_of(c: Floats, rewards: Moments) -> int:
 def _reward_noise(c: Floats, rewards: Moments, declared: Declared) -> tuple[Floats, Floats]:
     """c^2 variance / T of each seen pair that has weight, and its degrees of freedom."""
     used = (c != 0) & (rewards.counts > 0)
-    variance, freedom = _spreads(rewards, declared, used)
+    variance, freedom = noise_of(rewards, declared, used)
     return c[used] ** 2 * variance / rewards.counts[used], freedom
 
 
-def noise_of(
-    mdp: Mdp, rewards: Moments, reward: SubGaussian | Bounded | None, used: Bools
-) -> tuple[Floats, Floats]:
+def noise_of(rewards: Moments, declared: Declared, used: Bools) -> tuple[Floats, Floats]:
     """The variances of some seen pairs, as intervals believe them, and their degrees of freedom."""
-    return _spreads(rewards, Declared.of(mdp, reward, rewards), used)
-
-
-def _spreads(rewards: Moments, declared: Declared, used: Bools) -> tuple[Floats, Floats]:
     count = rewards.counts[used].astype(np.float64)
     variance, freedom = np.empty(len(count)), np.empty(len(count))
     tables = (declared.variance[used], declared.floor[used], declared.ceiling[used])
@@ -243,25 +195,29 @@ def _spreads(rewards: Moments, declared: Declared, used: Bools) -> tuple[Floats,
 
 
 def _together(
-    c: Floats, rewards: Moments, declared: Declared, moves: Moves, P: Any, u: Floats, reach: Floats
+    found: Recursion, rewards: Moments, declared: Declared, moves: Moves, P: Any
 ) -> tuple[Floats, Floats]:
     """What each pair adds to the variance, by its rewards and its moves, with room for one more part."""
-    used, parts, freedom = (c != 0) & (rewards.counts > 0), np.zeros(c.size), np.ones(c.size)
+    c, size = found.c, found.c.size
+    used, parts, freedom = (c != 0) & (rewards.counts > 0), np.zeros(size), np.ones(size)
     parts[used.ravel()], freedom[used.ravel()] = _reward_noise(c, rewards, declared)
-    more, more_freedom = move_noise(P, u, reach, moves.outcomes)
+    more, more_freedom = move_noise(P, found.u, found.reach, moves.outcomes)
     both = parts + more
-    varies, none = (both > 0) & np.isfinite(both), np.zeros(c.size)
-    rate = np.divide(parts, both, out=none.copy(), where=varies) ** 2 / freedom
-    rate += np.divide(more, both, out=none.copy(), where=varies) ** 2 / more_freedom
-    cross = 2.0 * c.ravel() * covariance(moves, P, u) / np.maximum(rewards.counts.ravel(), 1)
-    freedoms = np.divide(1.0, rate, out=np.full(c.size, math.inf), where=rate > 0)
+    varies = (both > 0) & np.isfinite(both)
+    rate = np.divide(parts, both, out=np.zeros(size), where=varies) ** 2 / freedom
+    rate += np.divide(more, both, out=np.zeros(size), where=varies) ** 2 / more_freedom
+    told = moves.counts.data, moves.paid, moves.ends, moves.ends_paid
+    covariance = np.empty(size)  # of a pair's reward and u; an end has u = 0
+    covary(moves.counts.indptr, *told, still(P.data), found.u, covariance)
+    cross = 2.0 * c.ravel() * covariance / np.maximum(rewards.counts.ravel(), 1)
+    freedoms = np.divide(1.0, rate, out=np.full(size, math.inf), where=rate > 0)
     return np.append(np.maximum(both + cross, 0.0), 0.0), np.append(freedoms, math.inf)
 
 
 def _start_noise(first: Floats, starts: Floats) -> tuple[float, float]:
     """Var[Y_0] / (n - 1), and its degrees of freedom; the largest that can be after one episode."""
     n = float(starts.sum())
-    if n < TWO:
+    if n < 2.0:
         return (max(first.max(), 0.0) - min(first.min(), 0.0)) ** 2 / 4, math.inf
     centre = float(np.sum(starts * first)) / n
     return float(np.sum(starts * (first - centre) ** 2)) / n / (n - 1), n - 1

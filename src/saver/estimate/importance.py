@@ -2,11 +2,9 @@
 
 An estimate that choices cannot bias: by the weights that samples had when their trials were asked.
 
-Sample means of pairs that are visited as their outcomes advise are biased: a pair that looked bad is left
-alone, and keeps looking bad. What is chosen by sample variances, or by constraints that have nothing to do
-with rewards, biases nothing to first order; where the constraint is the reward, what is chosen by constraint
-means does. A weight v that is fixed before its sample is seen cannot: sum v (R - mu) has mean 0, whatever is
-chosen. So
+Sample means of pairs that are visited as their outcomes advise are biased (a pair that looked bad is left
+alone, and keeps looking bad): by what constraint means choose, where the constraint is the reward. A weight v
+that is fixed before its sample is seen cannot be: sum v (R - mu) has mean 0, whatever is chosen. So
 
     Y = sum c mean + (1 / m) sum_t v_t (R_t - mean(s_t, a_t)) = (1 / m) sum v R + sum (c - V / m) mean
 
@@ -26,16 +24,16 @@ from saver._types import Floats, Ints
 from saver.errors import InvalidData
 from saver.estimate.certainty import noise_of, weighted
 from saver.estimate.interval import Estimate, Missing, from_parts, nothing_seen
+from saver.kernels.bounds.spread import Declared, Promised
 from saver.problem.bellman import by_step
 from saver.problem.checks import LARGEST, SUM_TOLERANCE, show
 from saver.problem.episode import Columns, Episode
 from saver.problem.history import episodes_of
 from saver.problem.mdp import Mdp
 from saver.problem.moments import Moments, Sums, moment_step
-from saver.problem.promise import Bounded, SubGaussian
 
 if TYPE_CHECKING:
-    from saver.estimate.weighed import RewardTally
+    from saver.estimate.anytime import RewardTally
 
 
 def importance_return(
@@ -80,16 +78,20 @@ def running_ratios(mdp: Any, target: Floats, many: Columns, propensities: Floats
     return found
 
 
-def importance_returns(mdp: Any, target: Floats, many: Columns) -> Floats:
-    """`importance_return` of each of many episodes."""
+def take_all_weighted(mdp: Any, target: Floats, sums: Sums, many: Columns) -> None:
+    """`take_weighted` of many episodes, all complete: the same, to rounding."""
     with np.errstate(over="ignore", invalid="ignore"):
         ratios = running_ratios(mdp, target, many, many.propensities)
-        found = many.returns(ratios * many.rewards, mdp.discount)
+        returns = many.returns(ratios * many.rewards, mdp.discount)
     wrong = (many.propensities <= 0) | (many.propensities > 1 + SUM_TOLERANCE)
-    for number in (*episodes_of(many, wrong)[:1], *np.flatnonzero(~(np.abs(found) <= LARGEST))[:1]):
+    for number in (*episodes_of(many, wrong)[:1], *np.flatnonzero(~(np.abs(returns) <= LARGEST))[:1]):
         one = many[number]
         importance_return(mdp, target, one.states, one.actions, one.rewards, one.propensities)
-    return found
+    mean = float(returns[0] + (returns - returns[0]).mean())  # exact where all are equal
+    seen = Moments(np.array(sums.weighted[0]), *map(np.array, sums.weighted[1:]))
+    seen.merge(Moments(np.array(len(returns)), np.array(mean), np.array(np.sum((returns - mean) ** 2))))
+    sums.weighted = (int(seen.counts), float(seen.mean), float(seen.squares))
+    sums.weighted_seen[many.states, many.actions] = True
 
 
 def importance(count: int, mean: float, squares: float, covered: float, level: float = 0.95) -> Estimate:
@@ -107,12 +109,7 @@ def importance(count: int, mean: float, squares: float, covered: float, level: f
 
 
 def by_weights(
-    mdp: Mdp,
-    c: Floats,
-    tally: RewardTally,
-    rewards: Moments,
-    level: float,
-    reward: SubGaussian | Bounded | None,
+    mdp: Mdp, c: Floats, tally: RewardTally, rewards: Moments, level: float, reward: Promised
 ) -> Estimate:
     """Y, from the sums of what was told, weighed."""
     plain = weighted(mdp, c, rewards, level, reward)
@@ -123,6 +120,6 @@ def by_weights(
     value = plain.value + (tally.drawn - float(np.sum((V * rewards.mean)[seen]))) / m
     T, rest = rewards.counts[seen], (c - V / m)[seen]
     share = Q[seen] / m**2 + 2.0 * rest / T * V[seen] / m + rest**2 / T
-    variance, freedom = noise_of(mdp, rewards, reward, seen)
+    variance, freedom = noise_of(rewards, Declared.of(mdp, reward, rewards), seen)
     missing = Missing(plain.below, plain.above, plain.unseen, plain.reasons[1:])
     return from_parts(value, variance * np.maximum(share, 0.0), freedom, plain.covered, level, missing)

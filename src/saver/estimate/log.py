@@ -11,9 +11,10 @@ from scipy import sparse
 from saver._types import Floats
 from saver.errors import InvalidData, InvalidProblem
 from saver.estimate.certainty import certainty, certainty_estimated, covered_share
-from saver.estimate.importance import importance, importance_returns, take_weighted
+from saver.estimate.importance import importance, take_all_weighted, take_weighted
 from saver.estimate.interval import Estimate
 from saver.estimate.recursion import Moves
+from saver.kernels.bounds.spread import Promised
 from saver.problem import checks
 from saver.problem.bellman import weights
 from saver.problem.episode import Columns, Episode
@@ -102,7 +103,10 @@ class Log:
             )
         for number in suspects(self.mdp, episodes):
             episodes[number].check(self.mdp, bool(episodes.complete[number]))
-        take_all(self.mdp, self.target, self.sums, episodes)
+        weighted = episodes if episodes.complete.all() else episodes.select(episodes.complete)
+        if episodes.propensities is not None and len(weighted):
+            take_all_weighted(self.mdp, self.target, self.sums, weighted)
+        self.sums.add_all(self.mdp, episodes)
 
     @property
     def moves(self) -> Any:
@@ -114,28 +118,10 @@ class Log:
         return estimate(self.mdp, self.target, self.sums, kind, level, self.reward)
 
 
-def take_all(mdp: Any, target: Floats, sums: Sums, many: Columns) -> None:
-    """Add many episodes that were checked before; complete ones with propensities are weighted too."""
-    weighted = many if many.complete.all() else many.select(many.complete)
-    if many.propensities is not None and len(weighted):
-        returns = importance_returns(mdp, target, weighted)
-        mean = float(returns[0] + (returns - returns[0]).mean())  # exact where all are equal
-        seen = Moments(np.array(sums.weighted[0]), *map(np.array, sums.weighted[1:]))
-        seen.merge(Moments(np.array(len(returns)), np.array(mean), np.array(np.sum((returns - mean) ** 2))))
-        sums.weighted = (int(seen.counts), float(seen.mean), float(seen.squares))
-        sums.weighted_seen[weighted.states, weighted.actions] = True
-    sums.add_all(mdp, many)
-
-
 def estimate(
-    mdp: Any,
-    target: Floats,
-    sums: Sums,
-    kind: str = "certainty",
-    level: float = 0.95,
-    reward: SubGaussian | Bounded | None = None,
-    against: Floats | None = None,
-) -> Estimate:
+    mdp: Any, target: Floats, sums: Sums, kind: str = "certainty", level: float = 0.95,
+    reward: Promised = None, against: Floats | None = None,
+) -> Estimate:  # fmt: skip
     """The value of the target, by one of ESTIMATORS, or what it is above that of `against`.
 
     `reward` is what is promised about one reward.

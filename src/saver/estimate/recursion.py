@@ -1,6 +1,4 @@
-"""The recursion with estimated transitions: what one policy is worth in the model of what was seen.
-
-What a visit is worth where transitions are learned: the weights of the design's program.
+"""The recursion with estimated transitions: values in the model of what was seen, and the weights of designs.
 
 K times the error of the recursion with estimated transitions goes to
 
@@ -19,11 +17,10 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from saver._types import Bools, Floats
 from saver.kernels.bounds.spread import Declared
-from saver.kernels.solve.pricing import carry, covary, disperse, priced
+from saver.kernels.solve.pricing import carry, disperse, priced
 from saver.problem import checks
 from saver.problem.bellman import by_step, followed, powers
 from saver.problem.mdp import Mdp
@@ -40,13 +37,6 @@ class Moves:
     paid: Floats  # the sum of the rewards of each stored entry of `counts`
     ends_paid: Floats  # [S * A]
     starts: Floats  # [S]
-
-    @classmethod
-    def none(cls, mdp: Any) -> Moves:
-        """Nothing seen."""
-        pairs = mdp.states * mdp.actions
-        empty = sparse.csr_array((pairs, mdp.states))
-        return cls(empty, np.zeros(pairs), np.zeros(0), np.zeros(pairs), np.zeros(mdp.states))
 
     def apart(self, counts: Any) -> bool:
         """Whether most episodes that last to the horizon do not tell where they ended; `counts` of rewards.
@@ -69,18 +59,25 @@ class Moves:
 
 
 class Recursion(NamedTuple):
-    """What the recursion finds for one policy: see `certainty_estimated`."""
+    """What the recursion finds for one policy, or for one less another: see `certainty_estimated`."""
 
     value: float
     below: float
     above: float
     lost: Bools  # pairs that it needs and whose rewards or moves were not seen
-    c: Floats
-    u: Floats
-    reach: Floats
+    c: Floats  # the weights under P^
+    u: Floats  # of each stored entry of P^
+    reach: Floats  # the range of u over all states, [S * A]
     first: Floats  # Y_0, [S]
-    asked: Floats  # c, of all pairs
+    asked: Floats  # c, of all pairs and of both policies together
     onward: Floats  # the same of the steps before the last, [S, A]
+
+    def less(self, other: Recursion) -> Recursion:
+        """What it finds above what another does."""
+        c, u, first = self.c - other.c, self.u - other.u, self.first - other.first
+        reach, asked, onward = self.reach + other.reach, self.asked + other.asked, self.onward + other.onward
+        value, below, above = self.value - other.value, self.below + other.above, self.above + other.below
+        return Recursion(value, below, above, self.lost | other.lost, c, u, reach, first, asked, onward)
 
 
 def recursion(
@@ -104,7 +101,9 @@ def recursion(
         below, above = value - least, most - value
     elif lost.any():
         below = above = math.inf
-    c, u, reach = forward(mdp, pi, P, Y)
+    c, u, reach = np.zeros(shape), np.zeros(P.nnz), np.zeros(P.shape[0])
+    factors = powers(mdp.discount, mdp.horizon)
+    carry(P.indptr, P.indices, P.data, mdp.start, still(pi), Y, mdp.discount, factors, c, u, reach)
     c = np.where(rewards.counts > 0 if declared.promised else seen, c, 0.0) / (share or math.nan)
     return Recursion(value, below, above, lost, c, u, reach, Y[0], asked, onward)
 
@@ -130,40 +129,15 @@ def extreme(
     return Y
 
 
-def forward(mdp: Any, pi: Floats, P: Any, Y: Floats) -> tuple[Floats, Floats, Floats]:
-    """The weights c under P^, u for each stored entry of P^, and the range of u over all states, [S * A]."""
-    c, u, reach = np.zeros((mdp.states, mdp.actions)), np.zeros(P.nnz), np.zeros(P.shape[0])
-    factors = powers(mdp.discount, mdp.horizon)
-    carry(P.indptr, P.indices, P.data, mdp.start, still(pi), Y, mdp.discount, factors, c, u, reach)
-    return c, u, reach
-
-
-def covariance(moves: Moves, P: Any, u: Floats) -> Floats:
-    """The sample covariance of a pair's reward and u, [S * A]; an end has u = 0."""
-    found = np.empty(len(moves.ends))
-    indptr, counts = moves.counts.indptr, moves.counts.data
-    covary(indptr, counts, moves.paid, moves.ends, moves.ends_paid, still(P.data), u, found)
-    return found
-
-
 def move_noise(P: Any, u: Floats, reach: Floats, outcomes: Floats) -> tuple[Floats, Floats]:
     """Var_{s' ~ P^}[u] / (n - 1) for each pair, an end counting as u = 0, and its degrees of freedom.
 
     Where n = 1 the variance is the largest that the range of u allows.
     """
-    spread, once = move_spread(P, u), outcomes == 1
+    spread, once = np.empty(P.shape[0]), outcomes == 1  # what a row of P lacks to 1 is an end
+    disperse(P.indptr, still(P.data), u, spread)
     parts = np.where(once, (reach / 2.0) ** 2, spread / np.maximum(outcomes - 1, 1))
     return parts, np.where(once, math.inf, np.maximum(outcomes - 1, 1))
-
-
-def move_spread(P: Any, u: Floats) -> Floats:
-    """Var_{s' ~ P^}[u] of each pair; what a row lacks to 1 is an end, which has u = 0."""
-    found = np.empty(P.shape[0])
-    disperse(P.indptr, still(P.data), u, found)
-    return found
-
-
-UNTOLD = (np.zeros(0),) * 4
 
 
 class Answers(NamedTuple):
@@ -196,7 +170,7 @@ class Prices(NamedTuple):
 
 def prices(mdp: Mdp, asked: Answers, mean: Floats, variance: Floats, moves: Moves | None = None) -> Prices:
     """Of these answers in a model; where it was learned from `moves`, rewards may depend on them."""
-    P, told = mdp.flow, UNTOLD
+    P, told = mdp.flow, (np.zeros(0),) * 4
     if moves is not None:
         told = moves.counts.data, moves.paid, moves.ends, moves.ends_paid
     rows, factors = (P.indptr, P.indices, still(P.data)), powers(mdp.discount, mdp.horizon)

@@ -121,7 +121,7 @@ def bet_on(g: Any, i: int, centre: float) -> Any:
 
 @inner
 def bet_safely(g: Any, i: int, past: bool, safe: Any) -> None:
-    """`LearnedBets.bet_on`, or what `Learned.note_logged` says of an episode of the past."""
+    """`Learned.add_safe`, or what `Learned.note_logged` says of an episode of the past."""
     c, s, rates = g.fixed[i], g.state[i], g.bets[1, i, 0]
     if past:
         guess = (BEFORE + (s.safe_gained - c.bottom * s.count) / c.range) / (1.0 + s.count)

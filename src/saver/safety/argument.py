@@ -1,6 +1,8 @@
-"""What sums say: the certificate's bounds of what told trials are worth, and its box.
+"""What sums say: the certificate's bounds of what told trials are worth, and its box; and what is not told.
 
-Steps 2 to 6 of docs/proof.md and its pages, and what is hidden of them, step 10.
+Steps 2 to 6 of docs/proof.md and its pages, and what is hidden of them, step 10. Of trials that are out, or
+lost, nobody knows whether they ran: each counts with min(0, low - required), low the largest lower value so
+far. Where trials start in the order of asking, those out have run up to some one: the least over these.
 """
 
 from __future__ import annotations
@@ -14,14 +16,14 @@ import numpy as np
 from saver._types import Floats, Ints
 from saver.kernels.bounds.boundaries import best_rho, mixture, path_bound, stitched
 from saver.kernels.bounds.capital import Capital, fewest_gains
-from saver.kernels.bounds.noise import EIGHT, Numbers, Rule, all_ends, least, log_choices, most_visits, unseen
+from saver.kernels.bounds.noise import EIGHT, Numbers, Rule, all_ends, least, log_choices, unseen
 from saver.play.stage import Play
 from saver.problem.guardrail import Rail
 from saver.problem.promise import Bounded, SubGaussian
 from saver.problem.statement import Problem
-from saver.safety.entries import Line, Tally
-from saver.safety.ledger import Ledger, Terms
-from saver.safety.tallies import Bets, Sums
+from saver.safety.entries import CertifiedBook, Gone, Line, Tally
+from saver.safety.ledger import Terms
+from saver.safety.tallies import Tallying
 
 ARGUMENT = 2  # grows when delta is split otherwise, or what is proved: where returns are bet on it was 1
 
@@ -52,41 +54,33 @@ def shares_of_returns(bounded: bool, losses: str = "hostile") -> Shares:
     return Shares(hidden, 0.0, 1.0 - hidden, 0.0)
 
 
-class Learning(NamedTuple):
-    """How the noise's part is split where V0 is learned: both sums at once, designed trials, V0."""
-
-    joint: float
-    designed: float
-    value: float
-
-
 RETURNS = 0.8  # of the level of what returns say, where V0 is learned: that of designed trials
 
 
-def learning(deterministic: bool, bounded: bool) -> Learning:
-    """Fixed before the first episode; they add to 1."""
+def learning(deterministic: bool, bounded: bool) -> tuple[float, float, float]:
+    """How the noise's part is split where V0 is learned: both sums at once, designed trials, V0.
+
+    Fixed before the first episode; they add to 1.
+    """
     if not deterministic:
-        return Learning(0.0, 2 / 3, 1 / 3)
-    return Learning(0.0, 0.8, 0.2) if bounded else Learning(0.5, 0.4, 0.1)
+        return 0.0, 2 / 3, 1 / 3
+    return (0.0, 0.8, 0.2) if bounded else (0.5, 0.4, 0.1)
 
 
 NOISE, PAIRS, NEVER = 0.4, 0.4, 0.2  # of the hidden share: of trials, of pairs, of cancelled trials
 
 
-class Argument(Ledger):
+class Argument(Tallying):
     """The numbers of the argument, fixed before the first episode, and what follows from a tally."""
 
     designed_part = 1.0  # of the level of noise: that of designed trials
     returns_part = 1.0  # of the level of what returns say: that of designed trials
-    bets_kind = Bets
     path_span = 0.0  # how far what is summed may be off by the path of a trial, where that is not known
     hidden_part = 1.0  # of what noise and cancelled trials have of the hidden share: that of designed trials
 
     def __init__(self, terms: Terms) -> None:
         super().__init__(terms)
         problem, promise, mdp, level = terms.problem, self.promise, terms.problem.mdp, terms.rail.level
-        self.deterministic, self.hostile = terms.one_way, terms.losses == "hostile"
-        self.bounded = isinstance(promise, Bounded)
         parts = shares(self.deterministic, promise.next_state, terms.losses, self.bounded)
         self.levels = Shares(*(level * part for part in parts))
         self.box = Box(problem, terms.episodes, self.levels.box, self.deterministic, terms.rail)
@@ -100,28 +94,16 @@ class Argument(Ledger):
         self.span = promise.ceiling - promise.floor
         self.scale = self.span * self.length / 3
         self.start = self.unit_proxy + (self.span * self.length) ** 2 / 4
-        self.baseline = self.stage.play(problem.baseline)
-        self.sums = self._sums(terms, float(np.sum(gammas**2)))
+        if self.bets:
+            least, most = promise.of_episode(1.0, float(np.sum(mdp.factors)))
+            self.range, self.bottom = most - least, least
+            self.alike = self.length**2 / float(np.sum(gammas**2))
+            self.capital = Capital.of(self.returns_part * self.levels.paths, half, self.alike)
         if self.hostile:
             hidden = self.levels.hidden
             each = PAIRS * hidden / 2 / self.box.pairs
             self.log_noise, self.log_visits = math.log(self.hidden_part * NOISE * hidden), math.log(each)
             self.log_pairs = math.log(each if self.deterministic else each / 2)
-
-    def _sums(self, terms: Terms, squares: float) -> Sums:
-        """How trials are added; `squares` is sum discount^2t of the longest."""
-        if not self.bets:
-            return Sums(terms)
-        least, most = self.promise.of_episode(1.0, float(np.sum(terms.problem.mdp.factors)))
-        self.range, self.bottom, self.alike = most - least, least, self.length**2 / squares
-        level = self.returns_part * self.levels.paths
-        self.capital = Capital.of(level, terms.episodes / 2, self.alike)
-        return self.bets_kind(terms, self.range, self.capital)
-
-    @property
-    def bets(self) -> bool:
-        """Whether paths are random and observations bounded: then returns are bet on (step 6)."""
-        return self.bounded and not self.deterministic
 
     @property
     def first(self) -> tuple[float, float, float]:
@@ -151,13 +133,10 @@ class Argument(Ledger):
         if away:
             tally = tally.with_visits()
             for line in away:
-                self.sums.hide_visits(tally, line)
+                self.watch(tally, line)
         if tally.missed is None and tally.most is None:
             return self.box.ends(seen.counts, seen.mean)
-        hidden = np.zeros(seen.mean.shape) if tally.missed is None else tally.missed
-        if tally.most is not None:
-            left = most_visits(tally.awaited, self.stage.most, self.log_visits) - tally.walked
-            hidden = hidden + np.maximum(0.0, np.minimum(tally.most, np.floor(left)))
+        hidden = tally.unwatched(self.stage.most, self.log_visits)
         return self.box.hiding(seen.counts, seen.mean, hidden, self.log_pairs)
 
     def worth(self, tally: Tally, away: Sequence[Line], ends: tuple[Floats, Floats]) -> float:
@@ -219,6 +198,78 @@ class Argument(Ledger):
             return 0.0
         level = self.hidden_part * NEVER * self.levels.hidden
         return float(mixture(v, best_rho(EIGHT * self.unit_proxy, level), level))
+
+    # -- trials that are out, or lost --------------------------------------------------------------------
+
+    def away(self, book: CertifiedBook) -> list[Line]:
+        """The trials that are out."""
+        return [book.lines[number] for number in book.out]
+
+    def ends(self, book: CertifiedBook) -> tuple[Floats, Floats]:
+        """The box now: lower and upper ends."""
+        if book.now is None:
+            book.now = self.box_of(book.first, ())
+            if book.every is not None:
+                (low, high), (other, above) = book.now, self.box_of(book.every, self.away(book))
+                lower = np.maximum(low, other)
+                book.now = lower, np.maximum(lower, np.minimum(high, above))
+        lower, upper = book.now
+        return lower, upper
+
+    def middle(self, book: CertifiedBook) -> tuple[Floats, Floats]:
+        """Midpoints and half-lengths of the box now."""
+        lower, upper = self.ends(book)
+        return (lower + upper) / 2, (upper - lower) / 2
+
+    def group(self, book: CertifiedBook, line: Line, number: int) -> Gone:
+        """Where lost trials of the same policy are counted."""
+        alike = (gone for gone in book.gone if not gone.number and gone.way.same_as(line.way))
+        found: Gone | None = None if number else next(alike, None)
+        if found is None:
+            found = Gone(line.way, line.low, number=number, designed=line.designed)
+            book.gone.append(found)
+        return found
+
+    def gone_at(self, book: CertifiedBook, value: float) -> float:
+        """What lost designed trials have added at least, if V0 is `value`."""
+        required, counted = self.rail.required_at(value), [gone for gone in book.gone if not gone.number]
+        return float(sum(g.may * self.at_risk(g.low, value) + g.ran * (g.low - required) for g in counted))
+
+    def settled_at(self, book: CertifiedBook, value: float) -> float:
+        """The part of the trials that are not out."""
+        return super().settled_at(book, value) + self.gone_at(book, value)
+
+    def budget_at(self, book: CertifiedBook, value: float) -> float:
+        """The believed budget: the least over the sets of trials out that can have run."""
+        if self.order == "any":
+            away, credit = self.away(book), self.rail.credit_at(value)
+            risks = [self.at_risk(line.low, value) if line.designed else min(0.0, credit) for line in away]
+            return self.settled_at(book, value) + float(sum(risks))
+        total, lowest = 0.0, math.inf
+        for number, adds in self._chain(book, value):
+            if number > book.started:
+                lowest = min(lowest, total)
+            total += adds
+        return self.settled_at(book, value) + min(lowest, total)
+
+    def spendable_at(self, book: CertifiedBook, value: float) -> float:
+        """The same if one more trial runs: where they start in order, all before it have."""
+        if self.order == "any":
+            return self.budget_at(book, value)
+        return self.settled_at(book, value) + sum(adds for _, adds in self._chain(book, value))
+
+    def _chain(self, book: CertifiedBook, value: float) -> list[tuple[int, float]]:
+        """Trials that may have run, in order, and what each adds if it did."""
+        required, credit = self.rail.required_at(value), self.rail.credit_at(value)
+        return [
+            (number, line.low - required if line.designed else credit)
+            for number, line in sorted(self.maybe(book).items())
+        ]
+
+    def maybe(self, book: CertifiedBook) -> dict[int, Any]:
+        """Trials of which nobody knows whether they ran, where they start in order."""
+        found: dict[int, Any] = {number: book.lines[number] for number in book.out}
+        return found | {gone.number: gone for gone in book.gone if gone.number}
 
 
 FEW, MORE = 4.0, 64.0  # samples; a few say nothing of a coin

@@ -3,23 +3,22 @@
 With probability at least 1 - delta, for all k at once, the true budget is at least the one believed here. The
 argument is in order of asking, so it does not matter when, in which order or whether trials are told.
 
-Steps here and in what it calls are those of docs/proof.md and its pages in docs/proof/. The sum of V_c over
-told trials is at least the largest of
+Steps are those of docs/proof.md and its pages. The sum of V_c over told trials is at least the largest of
 
-- D, where a trial is one path (steps 3 and 4, `noise.least`);
-- what D, the box now and the visits W, T leave open (step 5, `paths.path_bound`);
+- D, where a trial is one path (steps 3 and 4), or what D, the box now and the visits leave open (step 5);
 - sum X - u(sum v), X = sum discount^t C_t - (sum discount^t m(s_t,a_t) - V(b; m)), v = scale^2 sum
   discount^2t + (sum discount^t) V(b; h^2), m and h middle and half-length of the box at asking; not where
   noise may depend on the next state. Bounded: what bets on X say, m what was seen of each pair (step 6,
   `capital`);
 - any earlier bound plus the lower values V(b; lower ends) since (step 8).
 
-What is not told may hide noise and visits (steps 9 and 10, `hidden`). With `losses="random"` nothing is
-hidden, and the order is that of telling.
+What is not told may hide noise and visits (steps 9 and 10). With `losses="random"` nothing is hidden, and the
+order is that of telling.
 """
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import replace
 from typing import Any
@@ -33,26 +32,12 @@ from saver.play.stage import Play
 from saver.problem.episode import Episode
 from saver.problem.history import BEFORE
 from saver.problem.moments import Moments
-from saver.safety.entries import (
-    CANCELLED,
-    CUT,
-    LOST,
-    OUT,
-    TOLD,
-    VETOED,
-    CertifiedBook,
-    CertifiedTicket,
-    Line,
-    Tally,
-    Way,
-    forget,
-    in_order,
-)
-from saver.safety.ledger import Ticket
-from saver.safety.risks import Risks
+from saver.safety.argument import Argument
+from saver.safety.entries import CertifiedBook, CertifiedTicket, Line, Status, Tally, Way
+from saver.safety.ledger import Seen, Ticket
 
 
-class Certified(Risks):
+class Certified(Argument):
     """The ledger of the promise."""
 
     certifies = True
@@ -117,9 +102,7 @@ class Certified(Risks):
             return self.stage.least(play, lower)
         return max(self.floor_value(play), play.value(lower))
 
-    def freeze(
-        self, book: CertifiedBook, play: Play, baseline: bool, believed: float | None = None
-    ) -> Ticket:
+    def freeze(self, book: Any, play: Play, baseline: bool, believed: float | None = None) -> Ticket:
         """What is known of a trial before it runs."""
         if baseline or self.exact(play):
             return Ticket(baseline=True)
@@ -131,30 +114,20 @@ class Certified(Risks):
         if not self.crosses:
             return ticket
         m, h = self.middle(book)
-        return replace(
-            ticket,
-            v=proxy + play.longest * play.value(h**2),
-            centre=play.value(m),
-            strays=self.stage.widest(play, h) + play.value(h),
-            **self._moved(book, m),
-        )
-
-    def _moved(self, book: CertifiedBook, m: Floats) -> dict[str, Any]:
-        """Where a table is another than at the last ask."""
-        moved = np.flatnonzero(m != book.boxes[max(book.boxes)])
-        return {"moved": moved, "midpoints": m.ravel()[moved]}
+        v, strays = proxy + play.longest * play.value(h**2), self.stage.widest(play, h) + play.value(h)
+        return self._beside(book, play, m, replace(ticket, v=v, strays=strays))
 
     def compared(self, book: CertifiedBook, play: Play, ticket: CertifiedTicket) -> CertifiedTicket:
         """With what the model explains of what a trial will earn (step 6, bounded)."""
         m, (low, high) = self.control(book), (self.promise.floor, self.promise.ceiling)
         deepest = float(np.max(m, where=play.weights > 0.0, initial=low)) - low
-        return replace(
-            ticket,
-            centre=play.value(m),
-            strays=play.value(high - m),
-            depth=min(1.0, deepest * play.longest / self.range),
-            **self._moved(book, m),
-        )
+        depth = min(1.0, deepest * play.longest / self.range)
+        return self._beside(book, play, m, replace(ticket, strays=play.value(high - m), depth=depth))
+
+    def _beside(self, book: Any, play: Play, m: Floats, ticket: CertifiedTicket) -> CertifiedTicket:
+        """With a table, and where it is another than at the last ask."""
+        moved = np.flatnonzero(m != book.boxes[max(book.boxes)])
+        return replace(ticket, centre=play.value(m), moved=moved, midpoints=m.ravel()[moved])
 
     def control(self, book: CertifiedBook) -> Floats:
         """m of a trial asked now: see `capital.control`; made anew by and by."""
@@ -188,7 +161,7 @@ class Certified(Risks):
         self.resume(book, number, play)
         if book.every is not None:
             book.now = None  # one more is out
-        forget(book.boxes, (book.lines[number].box for number in book.out))
+        book.forget()
 
     def _tabled(self, book: CertifiedBook, ticket: Any) -> int:
         """Which table a trial is asked with: the last, or a new one, which is kept."""
@@ -209,35 +182,22 @@ class Certified(Risks):
         """Where a trial that is out may go."""
         book.lines[number].going = play.once(Way.of)
 
-    def tell(
-        self, book: CertifiedBook, number: int, play: Play, episode: Episode | None, complete: bool = True
-    ) -> None:
+    def tell(self, book: Any, number: int, play: Play, episode: Seen, complete: bool = True) -> None:
         """Take in what a trial earned, or, where it was cut off, what was seen of it."""
         self.close(book, number, episode, complete)
-        line = self._leave(book, number, TOLD if complete else CUT)
+        line = self._leave(book, number, Status.TOLD if complete else Status.CUT)
         line.episode = episode
-        if line.designed:
+        if line.designed or (self.rail.learned and episode is not None):
             assert episode is not None  # of a designed trial everything is learned
-            self._fill(book, line, episode)
-            book.bound += line.low
-        elif self.rail.learned and episode is not None:
             gammas = self.measure(line, episode)
-            if self.bets and complete:
-                self.explain(book, line, episode, gammas)
+            if complete and (self.crosses if line.designed else self.bets):  # X, less what its path explains
+                m = book.boxes[line.box]
+                guess = float(np.sum(gammas * m[episode.states, episode.actions]))
+                line.x = line.gained - (guess - line.ticket.centre)
+        if line.designed:
+            book.bound += line.low
         book.started = max(book.started, number)
         self._settle(book, number)
-
-    def _fill(self, book: CertifiedBook, line: Line, episode: Episode) -> None:
-        """What came of a designed trial."""
-        gammas = self.measure(line, episode)
-        if self.crosses and line.status == TOLD:
-            self.explain(book, line, episode, gammas)
-
-    def explain(self, book: CertifiedBook, line: Line, episode: Episode, gammas: Floats) -> None:
-        """X: what was earned less what is known about where the episode went."""
-        m = book.boxes[line.box]
-        guess = float(np.sum(gammas * m[episode.states, episode.actions]))
-        line.x = line.gained - (guess - line.ticket.centre)
 
     def measure(self, line: Line, episode: Episode) -> Floats:
         """Sums over the steps seen, and where they were; the factors of the steps."""
@@ -245,7 +205,7 @@ class Certified(Risks):
         gammas: Floats = mdp.factors[: len(episode)]
         line.gained, line.length = self.gained(episode), float(np.add.reduce(gammas))
         line.proxy = self.promise.scale**2 * float(np.add.reduce(gammas**2))
-        if not self.deterministic or line.status != TOLD or not line.designed:
+        if not self.deterministic or line.status != Status.TOLD or not line.designed:
             cells, been = np.unique(episode.states * mdp.actions + episode.actions, return_inverse=True)
             line.been = cells, np.bincount(been, gammas)
         return gammas
@@ -253,7 +213,7 @@ class Certified(Risks):
     def abandon(self, book: CertifiedBook, number: int, play: Play, ran: bool) -> None:
         """What was not told may be hidden, and may have cost what it is worth at least."""
         del book.out[number]
-        line = self._leave(book, number, LOST)
+        line = self._leave(book, number, Status.LOST)
         if ran:
             book.started = max(book.started, number)
         if line.designed or (self.order == "asked" and not ran):
@@ -279,7 +239,7 @@ class Certified(Risks):
             del book.lines[number]
             book.now = None
             return
-        self._leave(book, number, CANCELLED if blind else VETOED)
+        self._leave(book, number, Status.CANCELLED if blind else Status.VETOED)
         self._settle(book, number)
 
     def _leave(self, book: CertifiedBook, number: int, status: str) -> Line:
@@ -293,7 +253,7 @@ class Certified(Risks):
         if self.hostile:
             self._fold(book, number)
         else:
-            self.sums.add(book.first, book.lines.pop(number))
+            self.add(book.first, book.lines.pop(number))
         book.now = None
         self._look_again(book)
         self.look_at_value(book)
@@ -302,29 +262,27 @@ class Certified(Risks):
         if book.every is not None:
             found = max(found, self.worth(book.every, self.away(book), ends))
         book.bound = max(book.bound, found)
-        forget(book.boxes, (book.lines[number].box for number in book.out))
+        book.forget()
 
     def _fold(self, book: CertifiedBook, number: int) -> None:
         """Into the sums over all, and into those before the first that is out, with all that it held up."""
         line: Line = book.lines[number]
         book.behind, book.lows = book.behind + 1, book.lows + line.earns
         if book.every is not None:
-            self.sums.add(book.every, line)
+            self.add(book.every, line)
         if number == next(iter(book.lines)):
-            for settled in in_order(book):
-                self.sums.add(book.first, settled)
+            for settled in book.settled():
+                self.add(book.first, settled)
                 book.behind -= 1
-            if book.behind or not book.lines:
-                book.lows = sum(line.earns for line in book.lines.values())
-            else:
-                book.lows = 0.0
+            some = book.behind or not book.lines
+            book.lows = sum(line.earns for line in book.lines.values()) if some else 0.0
         if not book.behind:
             book.every = None
         elif book.every is None:
-            book.every = book.first.copy()
+            book.every = copy.deepcopy(book.first)
             for line in book.lines.values():
-                if line.status != OUT:
-                    self.sums.add(book.every, line)
+                if line.status != Status.OUT:
+                    self.add(book.every, line)
 
     def _look_again(self, book: CertifiedBook) -> None:
         """Lower values by the box now, where they are larger."""
@@ -333,7 +291,7 @@ class Certified(Risks):
             way = line.way
             if line.designed and (way.sure or not self.deterministic):
                 if way not in worths:
-                    worths[way] = way.worth(lower)
+                    worths[way] = float(way.weights @ lower[way.pairs])  # V(b; lower)
                 line.low = max(line.low, worths[way])
 
     def look_at_value(self, book: Any) -> None:

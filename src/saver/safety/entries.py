@@ -9,66 +9,52 @@ from typing import Any
 
 import numpy as np
 
-from saver.play.stage import Play
+from saver.kernels.bounds.noise import most_visits
+from saver.play.stage import Play, Stage
 from saver.problem.codec import portable
 from saver.safety.ledger import Book, Ticket
 
-OUT, TOLD, CUT, LOST, CANCELLED = "out", "told", "cut", "lost", "cancelled"
-VETOED = "vetoed"  # cancelled by somebody who may have seen where it would start and what it would draw
+
+class Status:
+    """What has become of a trial."""
+
+    OUT, TOLD, CUT, LOST, CANCELLED = "out", "told", "cut", "lost", "cancelled"
+    VETOED = "vetoed"  # cancelled by somebody who may have seen where it would start and what it would draw
+    HIDDEN = "hidden"  # not told: all that intervals need to know
 
 
 @portable("certified-ticket")
 @dataclass(frozen=True, eq=False)
 class CertifiedTicket(Ticket):
-    """What the argument needs of a designed trial, known before it runs.
+    """What the argument needs of a designed trial, known before it runs."""
 
-    Attributes:
-        low: V(b; lower ends of the box).
-        proxy: scale^2 sum discount^2t over the steps that can happen.
-        longest: sum discount^t over them.
-        v: the proxy of X.
-        centre: V(b; m).
-        strays: how far X may be from V_c(b) by its path alone; of bounded ones, V(b; ceiling - m).
-        depth: of bounded ones, how far X may be below V(b; m), in units of the range.
-        moved: pairs whose midpoint is another than at the last ask, s * A + a.
-        midpoints: of these.
-    """
-
-    low: float = 0.0
-    proxy: float = 0.0
-    longest: float = 0.0
-    v: float = 0.0
-    centre: float = 0.0
-    strays: float = 0.0
-    depth: float = 0.0
-    moved: Any = None
-    midpoints: Any = None
+    low: float = 0.0  # V(b; lower ends of the box)
+    proxy: float = 0.0  # scale^2 sum discount^2t over the steps that can happen
+    longest: float = 0.0  # sum discount^t over them
+    v: float = 0.0  # the proxy of X
+    centre: float = 0.0  # V(b; m)
+    strays: float = 0.0  # how far X may be from V_c(b) by its path alone; of bounded ones, V(b; ceiling - m)
+    depth: float = 0.0  # of bounded ones, how far X may be below V(b; m), in units of the range
+    moved: Any = None  # pairs whose midpoint is another than at the last ask, s * A + a
+    midpoints: Any = None  # of these
 
 
 @portable("way")
 @dataclass(frozen=True, eq=False)
 class Way:
-    """Where a policy may go.
+    """Where a policy may go."""
 
-    Attributes:
-        pairs: s * A + a.
-        weights: discounted visits expected there.
-        visits: the same without discount, None where there is none.
-        sure: it goes one way only.
-    """
-
-    pairs: Any
-    weights: Any
-    visits: Any
-    sure: bool
+    pairs: Any  # s * A + a
+    weights: Any  # discounted visits expected there
+    visits: Any  # the same without discount, None where there is none
+    sure: bool  # it goes one way only
 
     @classmethod
     def of(cls, play: Play) -> Way:
         """What `play` says."""
         pairs = np.flatnonzero(play.visits)
-        weights = play.weights.ravel()[pairs]
-        same = play.visits is play.weights
-        return cls(pairs, weights, None if same else play.visits.ravel()[pairs], play.sure)
+        visits = None if play.visits is play.weights else play.visits.ravel()[pairs]
+        return cls(pairs, play.weights.ravel()[pairs], visits, play.sure)
 
     @property
     def expected(self) -> Any:
@@ -78,16 +64,6 @@ class Way:
     def same_as(self, other: Way) -> bool:
         """Whether both go there as often."""
         return np.array_equal(self.pairs, other.pairs) and np.array_equal(self.weights, other.weights)
-
-    def worth(self, lower: Any) -> float:
-        """V(b; lower), the ends as [pairs]."""
-        return float(self.weights @ lower[self.pairs])
-
-
-def in_order(book: Any) -> Iterator[Any]:
-    """Take out of a book the lines before the first trial that is out."""
-    while book.lines and next(iter(book.lines.values())).status != OUT:
-        yield book.lines.pop(next(iter(book.lines)))
 
 
 def forget(tables: dict[int, Any], asked_with: Iterable[int]) -> None:
@@ -107,7 +83,7 @@ class Line:
     order: int  # among designed trials, or among baseline trials
     low: float = 0.0  # the largest lower value so far
     box: int = 0  # which of the book's midpoints it was asked with
-    status: str = OUT  # then TOLD, CUT, LOST, CANCELLED or VETOED
+    status: str = Status.OUT
     episode: Any = None  # what the box learns
     gained: float = 0.0  # sum discount^t C
     proxy: float = 0.0  # scale^2 sum discount^2t over the steps seen
@@ -132,7 +108,7 @@ class Line:
     @property
     def earns(self) -> float:
         """Its lower value, if it is a designed trial that was told."""
-        return self.low if self.designed and self.status in (TOLD, CUT) else 0.0
+        return self.low if self.designed and self.status in (Status.TOLD, Status.CUT) else 0.0
 
 
 @portable("gone")
@@ -151,137 +127,141 @@ class Gone:
     designed: bool = True
 
 
-@portable("safe-tally")
-@dataclass(eq=False)
-class SafeTally:
-    """Sums over baseline trials, where V0 is learned.
+@dataclass(eq=False, kw_only=True)
+class Visits:
+    """Visits that may be hidden, by pair; None where there are none."""
 
-    Attributes:
-        count: of those seen.
-        gained, proxy, length: over their steps.
-        tilt: of returns: see `bernstein`, R.
-        realised: discounted visits, [S, A].
-        whole: those that are hidden.
-        sum_x, logs: where paths are random and observations bounded: see `capital`; `logs` has both sides.
-        never: those that were cancelled.
-        vetoed: of these, those whose path may have been seen.
-        last: the place of the last hidden one among baseline trials.
-    """
+    awaited: Any = None  # expected of trials whose way was not known before
+    walked: Any = None  # how many of these were seen
+    missed: Any = None  # of hidden trials whose way is known
+    most: Any = None  # that the other hidden trials can have made
 
-    count: int = 0
-    gained: float = 0.0
-    proxy: float = 0.0
-    tilt: float = 0.0
-    length: float = 0.0
-    realised: Any = None
-    sum_x: float = 0.0
-    logs: Any = None
-    whole: int = 0
-    never: int = 0
-    vetoed: int = 0
-    last: int = 0
+    def watch(self, way: Way, stage: Stage, been: Any, told: bool, shape: tuple[int, ...]) -> None:
+        """A trial more: in which pairs it `been`, where that was seen, and whether that is all of it."""
+        if not way.sure:
+            self._table("awaited", shape)[way.pairs] += way.expected
+            walked = self._table("walked", shape)
+            if been is not None:
+                np.add.at(walked, been, 1.0)
+        if told:
+            return
+        hidden = self._table("missed" if way.sure else "most", shape)
+        hidden[way.pairs] += way.expected if way.sure else stage.most[way.pairs // stage.mdp.actions, 0]
+        if been is not None:
+            np.add.at(hidden, been, -1.0)
 
+    def _table(self, name: str, shape: tuple[int, ...]) -> Any:
+        """One of them, flat; made when it is needed."""
+        table = getattr(self, name)
+        if table is None:
+            table = np.zeros(shape)
+            setattr(self, name, table)
+        return table.ravel()
 
-@portable("tally")
-@dataclass(eq=False)
-class Tally:
-    """Sums over trials, [S, A] where it says by pair.
+    def unwatched(self, most: Any, log_level: float) -> Any:
+        """At most so often hidden trials have met each pair, `most` one trial; 0 where none is hidden."""
+        missed = 0.0 if self.missed is None else self.missed
+        if self.most is None:
+            return missed
+        left = most_visits(self.awaited, most, log_level) - self.walked
+        return missed + np.maximum(0.0, np.minimum(self.most, np.floor(left)))
 
-    Attributes:
-        seen: constraints, by pair.
-        awaited: visits expected of trials whose way was not known before, by pair.
-        walked: how many of these were seen, by pair.
-        missed: visits of hidden trials whose way is known, by pair.
-        most: visits that the other hidden trials can have made, by pair.
-        gained, proxy, length: over the steps seen of designed trials.
-        tilt: of returns: see `bernstein`, R.
-        expected, realised: discounted visits, for the paths; by pair, None where there is one.
-        unseen: discounted visits after the cut of trials that go one way, or expected of the others, by pair.
-        sum_x, sum_v: of X and its proxy, and `strays` of those that have no X: what their paths may hide.
-            Where observations are bounded of V(b; m) and of y^2, and `logs` of log(1 + lambda y): `capital`.
-        whole, cut: designed trials that are hidden, all of them or from some step on.
-        whole_proxy, cut_proxy, rest_proxy: of these, and of the steps after the cut.
-        hides: what these steps may have earned, where observations are bounded.
-        cancelled: the proxy of trials that never ran.
-        fresh: of this, what nobody can have known: all of it, or that of the noise alone.
-        last: the place of the last hidden one.
-        safe: the same of baseline trials, where V0 is learned.
-    """
-
-    seen: Any
-    awaited: Any = None
-    walked: Any = None
-    missed: Any = None
-    most: Any = None
-    gained: float = 0.0
-    proxy: float = 0.0
-    tilt: float = 0.0
-    length: float = 0.0
-    expected: Any = None
-    realised: Any = None
-    unseen: Any = None
-    sum_x: float = 0.0
-    sum_v: float = 0.0
-    strays: float = 0.0
-    logs: Any = None
-    whole: int = 0
-    cut: int = 0
-    whole_proxy: float = 0.0
-    cut_proxy: float = 0.0
-    rest_proxy: float = 0.0
-    hides: float = 0.0
-    cancelled: float = 0.0
-    fresh: float = 0.0
-    last: int = 0
-    safe: Any = None
-
-    def copy(self) -> Tally:
-        """The same, to be changed alone."""
-        return copy.deepcopy(self)
-
-    def with_visits(self) -> Tally:
-        """The same, of which visits that are awaited or hidden can be changed alone."""
+    def with_visits(self) -> Any:
+        """The same, of which visits can be changed alone."""
         names = ("awaited", "walked", "missed", "most")
         return replace(self, **{name: copy.copy(getattr(self, name)) for name in names})
 
 
+@dataclass(eq=False, kw_only=True)
+class Earnings:
+    """Sums over trials of one kind: over the steps seen, and what is hidden."""
+
+    gained: float = 0.0
+    proxy: float = 0.0
+    tilt: float = 0.0  # of returns: see `bernstein`, R
+    length: float = 0.0
+    realised: Any = None  # discounted visits, by pair, None where there is one path
+    sum_x: float = 0.0  # of X, or, where observations are bounded, of V(b; m): see `capital`
+    logs: Any = None  # there, of log(1 + lambda y); of baseline trials both sides
+    whole: int = 0  # trials that are hidden
+    last: int = 0  # the place of the last hidden one
+
+    def earn(self, line: Line) -> None:
+        """What was seen of a trial."""
+        self.gained += line.gained
+        self.proxy += line.proxy
+        self.tilt += line.tilt
+        self.length += line.length
+        if self.realised is not None:
+            cells, been = line.been
+            self.realised.ravel()[cells] += been
+
+
+@portable("safe-tally")
+@dataclass(eq=False)
+class SafeTally(Earnings):
+    """Sums over baseline trials, where V0 is learned."""
+
+    count: int = 0  # of those seen
+    never: int = 0  # those that were cancelled
+    vetoed: int = 0  # of these, those whose path may have been seen
+
+
+@portable("tally")
+@dataclass(eq=False)
+class Tally(Visits, Earnings):
+    """Sums over trials, [S, A] where it says by pair; what was earned is that of designed trials."""
+
+    seen: Any  # constraints, by pair
+    expected: Any = None  # discounted visits, for the paths; by pair, None where there is one
+    unseen: Any = None  # those after the cut of trials that go one way, or expected of the others, by pair
+    sum_v: float = 0.0  # the proxy of X, or, where observations are bounded, y^2: see `capital`
+    strays: float = 0.0  # what their paths may hide of those that have no X
+    cut: int = 0  # trials that are hidden from some step on
+    whole_proxy: float = 0.0  # of those that are hidden whole
+    cut_proxy: float = 0.0  # of those that are cut
+    rest_proxy: float = 0.0  # of the steps after the cut
+    hides: float = 0.0  # what these steps may have earned, where observations are bounded
+    cancelled: float = 0.0  # the proxy of trials that never ran
+    fresh: float = 0.0  # of this, what nobody can have known: all of it, or that of the noise alone
+    safe: Any = None  # of baseline trials, where V0 is learned
+
+
+@dataclass(eq=False, kw_only=True)
+class Ordered:
+    """A book in the order of asking."""
+
+    first: Any = None  # sums over the trials before the first that is out
+    lines: dict[int, Any] = field(default_factory=dict)  # trials from that one on
+
+    def settled(self) -> Iterator[Any]:
+        """Take out the lines before the first trial that is out."""
+        while self.lines and next(iter(self.lines.values())).status != Status.OUT:
+            yield self.lines.pop(next(iter(self.lines)))
+
+
 @portable("certified-book")
 @dataclass(eq=False)
-class CertifiedBook(Book):
-    """The sums of the argument, and the trials that they do not hold yet.
+class CertifiedBook(Book, Ordered):
+    """The sums of the argument, and the trials that they do not hold yet."""
 
-    Attributes:
-        first: over the trials before the first that is out.
-        every: over all that are not out, where some of these are not in `first`, else None.
-        lines: trials from the first that is out on.
-        behind: how many of these are out no longer.
-        lows: the lower values of those that were told.
-        boxes: midpoints, [S, A], by number, or where observations are bounded m of `capital`: those that
-            trials out were asked with, and the latest.
-        ordered, safe_ordered: designed trials asked, and baseline trials.
-        newest: the last trial asked.
-        renews: the trial with which midpoints, which are means there, are made anew: see `capital`.
-        started: the last trial that is known to have started.
-        bound: of what the told designed trials are worth.
-        gone: lost trials, by what they were to play.
-        last_proxy, last_longest, last_low: of the last designed trial asked.
-    """
-
-    first: Any = None
-    every: Any = None
-    lines: dict[int, Any] = field(default_factory=dict)
-    behind: int = 0
-    lows: float = 0.0
-    boxes: dict[int, Any] = field(default_factory=dict)
-    ordered: int = 0
-    safe_ordered: int = 0
-    newest: int = 0
-    renews: int = 0
-    started: int = 0
-    bound: float = 0.0
-    gone: list[Any] = field(default_factory=list)
-    last_proxy: float = 0.0
+    every: Any = None  # sums over all that are not out, where some of these are not in `first`
+    behind: int = 0  # how many of `lines` are out no longer
+    lows: float = 0.0  # the lower values of those that were told
+    boxes: dict[int, Any] = field(default_factory=dict)  # midpoints, or m, of trials out, and the latest
+    ordered: int = 0  # designed trials asked
+    safe_ordered: int = 0  # baseline trials asked
+    newest: int = 0  # the last trial asked
+    renews: int = 0  # the trial with which m is made anew: see `capital`
+    started: int = 0  # the last trial that is known to have started
+    bound: float = 0.0  # of what the told designed trials are worth
+    gone: list[Any] = field(default_factory=list)  # lost trials, by what they were to play
+    last_proxy: float = 0.0  # of the last designed trial asked
     last_longest: float = 0.0
     last_low: float = 0.0
 
     now: Any = field(default=None, init=False)  # the box: made when needed, never written
+
+    def forget(self) -> None:
+        """Drop tables that no trial out was asked with."""
+        forget(self.boxes, (self.lines[number].box for number in self.out))

@@ -1,21 +1,14 @@
 """The certified ledger where the baseline's value V0 is learned, from history and from baseline episodes.
 
-Steps 13 and 14 of docs/proof/baseline.md. Of n0 baseline episodes Y0 is the sum of what they earned, T0 where
-they went, M0 the sum of the means there (`means_seen`). After n episodes, n_B of them baseline, with kappa =
-n_B - r1 n,
+Steps 13 and 14 of docs/proof/baseline.md. Of n0 baseline episodes Y0 is the sum of what they earned, M0 that
+of the means where they went (`means_seen`). After n episodes, n_B of them baseline, with kappa = n_B - r1 n,
 
     budget = sum of V over designed trials - r0 n + kappa V0,
 
-at least its least over the ends of an interval of V0 (`look_at_value`), and, where all goes one way and
-noise is sub-Gaussian, by both sums at once (`joint`)
+at least its least over the ends of an interval of V0 (`look_at_value`), and, by both sums at once (`joint`),
+where all goes one way and noise is sub-Gaussian with H = `hides`, else by `joint_paths`,
 
-    sum C + (kappa / n0) Y0 - r0 n - beta sqrt(v_D + rho_D + (kappa / n0)^2 (v_0 + rho_0)),
-    beta^2 = 2 log(1 / level) + log((1 + v_D / rho_D) (1 + v_0 / rho_0));
-
-where paths are random, with phi = kappa / n0 or 0,
-
-    -r0 n + phi M0 + max over theta of theta D
-        + sum_p min over mu_p of (W + kappa w0 - phi T0 - theta T)_p mu_p.
+    sum C + (kappa / n0) Y0 - r0 n - `joint_boundary`(kappa / n0) - H_D - |kappa / n0| H_0.
 
 The larger counts. What lost baseline trials may hide is counted as for designed ones, on both sides.
 """
@@ -29,19 +22,17 @@ from typing import Any
 import numpy as np
 
 from saver.kernels.bounds.boundaries import best_rho, mixture
-from saver.kernels.bounds.capital import Capital, fewest_gains, owe
+from saver.kernels.bounds.capital import Capital, bet, fewest_gains, owe
 from saver.kernels.bounds.noise import EIGHT, Rule, log_sets, unseen
 from saver.kernels.bounds.values import joint_boundary, joint_paths, means_between, paths_between
 from saver.play.stage import Play
 from saver.problem.codec import portable
-from saver.problem.episode import Episode
 from saver.problem.history import Logged
 from saver.problem.promise import Bounded
 from saver.safety.argument import NEVER, NOISE, RETURNS, learning
 from saver.safety.certified import Certified
-from saver.safety.entries import CertifiedBook, CertifiedTicket, SafeTally
-from saver.safety.ledger import Terms
-from saver.safety.tallies import LearnedBets
+from saver.safety.entries import CertifiedBook, CertifiedTicket, Line, SafeTally, Status, Tally
+from saver.safety.ledger import Seen, Terms
 
 FEW, PART = 10.0, 20.0  # baseline episodes that the bounds are tuned to: so many, or one in so many
 
@@ -60,7 +51,6 @@ class Learned(Certified):
 
     hidden_part = 0.5
     returns_part = RETURNS
-    bets_kind = LearnedBets
     book_kind = LearnedBook
 
     def __init__(self, terms: Terms) -> None:
@@ -73,13 +63,10 @@ class Learned(Certified):
         self.safe_rule = Rule.of(self.promise, self.value_level / 2, self.safe_proxy * few, length)
         if self.bets:
             level = (1.0 - self.returns_part) * self.levels.paths / 2
-            sums: Any = self.sums
-            self.safe_capital = sums.safe_rule = Capital.of(level, few, self.alike)
+            self.safe_capital = Capital.of(level, few, self.alike)
         level = self.joint_level or self.value_level
-        self.rho = tuple(
-            best_rho(v, level) if v > 0.0 else 1.0
-            for v in (self.unit_proxy * terms.episodes / 2, self.safe_proxy * few)
-        )
+        proxies = self.unit_proxy * terms.episodes / 2, self.safe_proxy * few
+        self.rho = tuple(best_rho(v, level) if v > 0.0 else 1.0 for v in proxies)
         if self.levels.hidden > 0.0:
             part = (1.0 - self.hidden_part) / 2 * self.levels.hidden
             self.log_safe, self.never_safe = math.log(NOISE * part), NEVER * part
@@ -129,7 +116,7 @@ class Learned(Certified):
         self.look_at_value(book)
 
     def note_logged(self, safe: SafeTally, logged: Logged) -> None:
-        """`Sums.add_safe` of many."""
+        """`add_safe` of many."""
         safe.count, safe.gained = safe.count + logged.count, safe.gained + logged.gained
         safe.proxy += self.promise.scale**2 * logged.noise
         safe.length += logged.length
@@ -139,8 +126,17 @@ class Learned(Certified):
             for i, tilt in enumerate((logged.tilt, logged.squares - logged.tilt)):
                 owe(safe.logs[i], self.safe_capital.rates, logged.squares, tilt)
 
-    def note_safe(self, book: Any, episode: Episode | None) -> None:
-        """Counted in order of asking: see `Sums.add_safe`."""
+    def add_safe(self, tally: Tally, line: Line) -> None:
+        """Where returns are bet on, those of the baseline are from both sides."""
+        super().add_safe(tally, line)
+        if self.bets and line.status == Status.TOLD and line.episode is not None:
+            y = self.y(line)
+            tally.safe.sum_x += line.ticket.centre
+            for side, logs in zip((y, -y), tally.safe.logs, strict=True):
+                bet(logs, self.safe_capital.rates, side)
+
+    def note_safe(self, book: Any, episode: Seen) -> None:
+        """Counted in order of asking: see `add_safe`."""
         return
 
     def look_at_value(self, book: Any) -> None:
@@ -184,9 +180,8 @@ class Learned(Certified):
             sets = log_sets(float(safe.last), float(safe.whole))
             noise += float(unseen(v, self.safe_proxy / EIGHT, self.log_safe - sets))
         if fresh > 0.0:
-            noise += float(
-                mixture(fresh, best_rho(EIGHT * self.safe_proxy, self.never_safe), self.never_safe)
-            )
+            rho = best_rho(EIGHT * self.safe_proxy, self.never_safe)
+            noise += float(mixture(fresh, rho, self.never_safe))
         return noise, v + never
 
     # -- budgets -----------------------------------------------------------------------------------------
@@ -240,8 +235,10 @@ class Learned(Certified):
         n = credited + book.designed_told + sum(g.ran for g in gone) + runs - safe
         kappa = credited - r1 * n
         worth = book.lows + sum(g.ran * g.low for g in gone) + low - r0 * n
-        if not self.deterministic:
-            return float(worth + self._by_paths(book, kappa))
+        if not self.deterministic:  # by the knapsack
+            tables = tally.expected, tally.realised, self.baseline.weights, seen.realised, *self.ends(book)
+            numbers = self.seen_worth(tally), kappa, float(seen.count), *self.means_seen(seen)
+            return float(worth + float(joint_paths(*numbers, *map(np.ravel, tables))))
         hides, v = self.hides(tally, ())
         rest = 0.0 if tally.unseen is None else float(np.sum(tally.unseen * self.ends(book)[0]))
         safe_hides, safe_v = self.safe_hides(seen)
@@ -250,13 +247,6 @@ class Learned(Certified):
         rho, safe_rho = self.rho
         off = joint_boundary(tally.proxy + v, seen.proxy + safe_v, part, rho, safe_rho, self.joint_level)
         return float(worth + found - off)
-
-    def _by_paths(self, book: Any, kappa: float) -> float:
-        """What designed trials and kappa V0 are worth at least, by the knapsack."""
-        tally, seen = book.first, book.first.safe
-        tables = tally.expected, tally.realised, self.baseline.weights, seen.realised, *self.ends(book)
-        numbers = self.seen_worth(tally), kappa, float(seen.count), *self.means_seen(seen)
-        return float(joint_paths(*numbers, *map(np.ravel, tables)))
 
     def hidden_after(self, book: Any, rate: float, v: float, length: float, n: float, baseline: int) -> float:
         """What the noise of designed trials and of V0 may hide after n of them."""

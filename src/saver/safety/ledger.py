@@ -31,6 +31,8 @@ LOSSES = ("hostile", "random")  # who chooses what is told: somebody who may kno
 
 ORDERS = ("any", "asked")  # in which trials start
 
+Seen = Episode | None  # what is to be learned of a trial: nothing where it is None
+
 
 class Terms(NamedTuple):
     """What a ledger is made for."""
@@ -181,7 +183,7 @@ class Ledger(ABC):
             book.safe_sum += logged.gained
             book.safe_seen += logged.count
 
-    def note_safe(self, book: Any, episode: Episode | None) -> None:
+    def note_safe(self, book: Any, episode: Seen) -> None:
         """What a baseline episode earned, where V0 is learned."""
         if self.rail.learned and episode is not None:
             book.safe_sum += self.gained(episode)
@@ -193,12 +195,10 @@ class Ledger(ABC):
         return float(np.add.reduce(gammas * episode.constraints))
 
     @abstractmethod
-    def tell(
-        self, book: Any, number: int, play: Play, episode: Episode | None, complete: bool = True
-    ) -> None:
-        """A trial came back; `episode` is None where nothing is to be learned from it."""
+    def tell(self, book: Any, number: int, play: Play, episode: Seen, complete: bool = True) -> None:
+        """A trial came back."""
 
-    def close(self, book: Any, number: int, episode: Episode | None, complete: bool = True) -> Any:
+    def close(self, book: Any, number: int, episode: Seen, complete: bool = True) -> Any:
         """Count a told trial and return its ticket: every `tell` begins with it."""
         ticket = book.out.pop(number)
         if ticket.baseline:

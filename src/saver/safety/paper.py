@@ -10,11 +10,10 @@ import numpy as np
 from saver._types import Floats
 from saver.play.stage import Play
 from saver.problem.codec import portable
-from saver.problem.episode import Episode
 from saver.problem.history import Logged
 from saver.problem.moments import Moments
 from saver.safety.argument import paper_lower, paper_width
-from saver.safety.ledger import Book, Ledger
+from saver.safety.ledger import Book, Ledger, Seen
 
 
 @portable("paper-book")
@@ -29,10 +28,9 @@ class PaperBook(Book):
 class Paper(Ledger):
     """Z as printed: each episode adds its lower confidence value at the end of that episode, frozen."""
 
-    def open(self) -> Book:
+    def open(self) -> PaperBook:
         """Nothing seen."""
-        mdp = self.problem.mdp
-        return PaperBook(constraints=Moments.empty((mdp.states, mdp.actions)))
+        return PaperBook(constraints=Moments.empty((self.problem.mdp.states, self.problem.mdp.actions)))
 
     def bounds(self, book: Any) -> Floats:
         """The lower confidence bounds now."""
@@ -49,15 +47,17 @@ class Paper(Ledger):
         super().learn(book, logged)
         book.constraints.merge(logged.seen)
 
-    def tell(
-        self, book: Any, number: int, play: Play, episode: Episode | None, complete: bool = True
-    ) -> None:
-        """Add the lower value of a designed episode, which its own observations have moved already."""
+    def tell(self, book: Any, number: int, play: Play, episode: Seen, complete: bool = True) -> None:
+        """Learn from an episode, and add a designed one."""
         ticket = self.close(book, number, episode, complete)
         if episode is not None:
             book.constraints.extend(episode.states, episode.actions, episode.constraints)
         if not ticket.baseline:
-            book.total += self.lower(book, play)
+            self.add(book, play)
+
+    def add(self, book: Any, play: Play) -> None:
+        """The lower value, which the episode's own observations have moved already."""
+        book.total += self.lower(book, play)
 
     def earned(self, book: Any) -> float:
         """The frozen sum."""
@@ -66,30 +66,23 @@ class Paper(Ledger):
 
 @portable("latest-book")
 @dataclass(eq=False)
-class LatestBook(Book):
-    """Constraints as they were told, and the expected discounted visits of the designed trials, [S, A]."""
+class LatestBook(PaperBook):
+    """Not the sum, but the expected discounted visits of the designed trials, [S, A]."""
 
-    constraints: Moments = field(default_factory=lambda: Moments.empty((0, 0)))
     visited: Any = None
 
 
 class Latest(Paper):
     """As in the paper's proof: accumulated expected visits times the current lower bounds."""
 
-    def open(self) -> Book:
+    def open(self) -> LatestBook:
         """Nothing seen."""
-        shape = (self.problem.mdp.states, self.problem.mdp.actions)
-        return LatestBook(constraints=Moments.empty(shape), visited=np.zeros(shape))
+        empty = super().open().constraints
+        return LatestBook(constraints=empty, visited=np.zeros(empty.mean.shape))
 
-    def tell(
-        self, book: Any, number: int, play: Play, episode: Episode | None, complete: bool = True
-    ) -> None:
-        """Accumulate the expected visits of a designed episode."""
-        ticket = self.close(book, number, episode, complete)
-        if episode is not None:
-            book.constraints.extend(episode.states, episode.actions, episode.constraints)
-        if not ticket.baseline:
-            book.visited += play.weights
+    def add(self, book: Any, play: Play) -> None:
+        """Accumulate the expected visits."""
+        book.visited += play.weights
 
     def earned(self, book: Any) -> float:
         """Every designed episode, re-evaluated now."""

@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,13 +30,12 @@ from saver.problem.codec import portable
 from saver.problem.episode import Episode
 from saver.problem.history import Logged
 from saver.problem.moments import Moments
-from saver.problem.promise import Bounded
 from saver.safety.argument import NOISE, Shares, shares_of_returns
 from saver.safety.certified import Certified
-from saver.safety.entries import TOLD, VETOED, CertifiedBook, CertifiedTicket, Line, SafeTally, Tally
+from saver.safety.entries import CertifiedBook, CertifiedTicket, Line, SafeTally, Status, Tally
 from saver.safety.learned import FEW, PART, Learned
-from saver.safety.ledger import Book, Ledger, Terms
-from saver.safety.tallies import Sums
+from saver.safety.ledger import Book, Ledger, Seen, Terms
+from saver.safety.tallies import Tallying
 
 
 @portable("returns-ticket")
@@ -56,54 +54,39 @@ class ReturnsBook(Book):
     gained: float = 0.0
 
 
-class WholeSums(Sums):
-    """Adds trials that are known by what they earned alone."""
-
-    def __init__(self, terms: Terms, span: float, noise: float, path_span: float) -> None:
-        super().__init__(terms)
-        self.span, self.noise, self.path_span = span, noise, path_span
-
-    def add(self, tally: Tally, line: Line) -> None:
-        """One trial more, told or hidden."""
-        if not line.designed:
-            if self.learned:
-                self.add_safe(tally, line)
-        elif line.status == TOLD:
-            tally.gained += line.gained
-            tally.proxy += line.proxy
-            tally.tilt += line.tilt
-            tally.length += line.length
-        elif self.hostile:
-            self._hide(tally, line)
-            tally.strays += self.path_span * (line.status == VETOED)
-
-    def fresh(self, line: Line) -> float:
-        """The noise; and where the path went, if nobody has seen it begin."""
-        return self.noise if line.status == VETOED else super().fresh(line)
-
-
 class Returns(Certified):
     """The ledger of the promise without a model."""
 
     def __init__(self, terms: Terms) -> None:
-        Ledger.__init__(self, terms)
+        Tallying.__init__(self, terms)
         promise, level = self.promise, terms.rail.level
-        self.deterministic, self.hostile = terms.one_way, terms.losses == "hostile"
-        self.bounded, self.baseline = isinstance(promise, Bounded), self.stage.play(terms.problem.baseline)
+        self.declared = Ledger.ends(self, None)
         self.least, self.most = promise.of_episode(1.0, self.baseline.longest)
         self.span, self.length, self.places = self.most - self.least, 1.0, 0
         self.path_span = 0.0 if self.bounded else self.span
-        self.sums = WholeSums(terms, self.span, self.noise_of(self.baseline), self.path_span)
         self.levels = Shares(*(level * part for part in shares_of_returns(self.bounded, terms.losses)))
         self.unit_proxy, half = self.proxy_of(self.baseline), terms.episodes / 2
         noise = self.designed_part * self.levels.noise
-        self.rule: Any = (
-            Bernstein.of(noise, half)
-            if self.bounded
-            else Rule.of(promise, noise, self.unit_proxy * half, half)
-        )
+        self.rule: Any = Rule.of(promise, noise, self.unit_proxy * half, half)
+        if self.bounded:
+            self.rule = Bernstein.of(noise, half)
         if self.levels.hidden > 0.0:
             self.log_noise = math.log(self.hidden_part * NOISE * self.levels.hidden)
+
+    def add(self, tally: Tally, line: Line) -> None:
+        """One trial more, told or hidden: known by what it earned alone."""
+        if not line.designed:
+            if self.rail.learned:
+                self.add_safe(tally, line)
+        elif line.status == Status.TOLD:
+            tally.earn(line)
+        elif self.hostile:
+            self._hide(tally, line)
+            tally.strays += self.path_span * (line.status == Status.VETOED)
+
+    def fresh(self, line: Line) -> float:
+        """The noise; and where the path went, if nobody has seen it begin."""
+        return self.noise_of(self.baseline) if line.status == Status.VETOED else super().fresh(line)
 
     @property
     def first(self) -> tuple[float, float, float]:
@@ -128,13 +111,9 @@ class Returns(Certified):
         book.first.seen = Moments.empty((0, 0))
         return book
 
-    @cached_property
-    def _range(self) -> tuple[Floats, Floats]:
-        return Ledger.ends(self, None)
-
     def ends(self, book: Any) -> tuple[Floats, Floats]:
         """Nothing is learned of single pairs."""
-        return self._range
+        return self.declared
 
     def floor_value(self, play: Play) -> float:
         """What any policy is worth at least."""
@@ -159,17 +138,14 @@ class Returns(Certified):
             return 0.0
         tally = book.every or book.first
         total, n = (tally.safe.gained, tally.safe.count) if baseline else (tally.gained, tally.length)
-        return float(
-            guessed(n, self.part(total, n), math.nan if believed is None else self.part(believed, 1.0))
-        )
+        own = math.nan if believed is None else self.part(believed, 1.0)
+        return float(guessed(n, self.part(total, n), own))
 
     def part(self, total: float, n: float) -> float:
         """What n trials have earned, each taken to [0, 1]."""
         return float((total - self.least * n) / self.span)
 
-    def tell(
-        self, book: Any, number: int, play: Play, episode: Episode | None, complete: bool = True
-    ) -> None:
+    def tell(self, book: Any, number: int, play: Play, episode: Seen, complete: bool = True) -> None:
         """Take in what a trial earned; of one that was cut off nobody knows."""
         if complete:
             super().tell(book, number, play, episode)
@@ -255,9 +231,7 @@ class PluginReturns(Ledger):
         """What any policy is worth at least."""
         return float(self.promise.of_episode(1.0, play.longest)[0])
 
-    def tell(
-        self, book: Any, number: int, play: Play, episode: Episode | None, complete: bool = True
-    ) -> None:
+    def tell(self, book: Any, number: int, play: Play, episode: Seen, complete: bool = True) -> None:
         """Add what a designed trial earned; of one that was cut off nobody knows."""
         if not complete:
             self.abandon(book, number, play, True)

@@ -5,98 +5,83 @@ from __future__ import annotations
 import numpy as np
 
 from saver.kernels.bounds.capital import Capital, bet
-from saver.safety.entries import CANCELLED, CUT, TOLD, VETOED, CertifiedTicket, Line, SafeTally, Tally
-from saver.safety.ledger import Terms
+from saver.problem.promise import Bounded
+from saver.safety.entries import Line, Status, Tally
+from saver.safety.ledger import Ledger, Terms
 
 
-class Sums:
-    """Adds trials to tallies; with losses at random nothing is hidden."""
+class Tallying(Ledger):
+    """Adds trials to the tallies of the certified ledger; with losses at random nothing is hidden."""
+
+    span: float  # of what is hidden in a step
+    range: float  # of what bets are on
+    capital: Capital
 
     def __init__(self, terms: Terms) -> None:
-        promise = terms.rail.promise
-        self.stage, self.learned = terms.stage, terms.rail.learned
+        super().__init__(terms)
         self.deterministic, self.hostile = terms.one_way, terms.losses == "hostile"
-        self.span = promise.ceiling - promise.floor
+        self.bounded = isinstance(self.promise, Bounded)
+        self.baseline = self.stage.play(terms.problem.baseline)
+
+    @property
+    def bets(self) -> bool:
+        """Whether paths are random and observations bounded: then returns are bet on (step 6)."""
+        return self.bounded and not self.deterministic
 
     def add(self, tally: Tally, line: Line) -> None:
         """One trial more, told or hidden."""
-        if line.episode is not None:
-            self._see(tally, line)
-        if self.hostile and line.status != TOLD:
-            self.hide_visits(tally, line)
+        episode = line.episode
+        if episode is not None:
+            tally.seen.extend(episode.states, episode.actions, episode.constraints)
+        if self.hostile and (line.status != Status.TOLD or (episode is not None and not line.way.sure)):
+            self.watch(tally, line)
         if not line.designed:
-            if self.learned:
+            if self.rail.learned:
                 self.add_safe(tally, line)
             return
-        seen = line.status in (TOLD, CUT)
-        if seen:
-            tally.gained += line.gained
-            tally.proxy += line.proxy
-            tally.length += line.length
+        if line.status in (Status.TOLD, Status.CUT):
+            tally.earn(line)
             if not self.deterministic:
-                cells, been = line.been
                 tally.expected.ravel()[line.way.pairs] += line.way.weights
-                tally.realised.ravel()[cells] += been
-        if line.status == TOLD:
+        if line.status == Status.TOLD:
             self.compare(tally, line)
-        elif line.status == CUT:
+        elif line.status == Status.CUT:
             self._rest(tally, line)
-        if self.hostile and line.status != TOLD:
+        if self.hostile and line.status != Status.TOLD:
             self._hide(tally, line)
 
-    def compare(self, tally: Tally, line: Line) -> None:
-        """What a trial earned beside what its path explains."""
-        tally.sum_x += line.x
-        tally.sum_v += line.ticket.v
+    def watch(self, tally: Tally, line: Line) -> None:
+        """Where a trial was, or can have been, unseen."""
+        episode, stage = line.episode, self.stage
+        been = None if episode is None else episode.states * stage.mdp.actions + episode.actions
+        tally.watch(line.way, stage, been, line.status == Status.TOLD, tally.seen.mean.shape)
 
-    def stray(self, tally: Tally, ticket: CertifiedTicket) -> None:
-        """What that may hide of a trial which is not told."""
-        tally.strays += ticket.strays
-        tally.sum_v += ticket.v
+    def compare(self, tally: Tally, line: Line) -> None:
+        """What a trial earned beside what its path explains; or bet on it."""
+        if not self.bets:
+            tally.sum_x += line.x
+            tally.sum_v += line.ticket.v
+            return
+        y = self.y(line)
+        tally.sum_x += line.ticket.centre
+        tally.sum_v += y * y
+        bet(tally.logs, self.capital.rates, y)
+
+    def y(self, line: Line) -> float:
+        """What a trial earned more than expected and than its path explains, in units of the range."""
+        return float((line.x - line.ticket.centre) / self.range)
 
     def add_safe(self, tally: Tally, line: Line) -> None:
         """A baseline trial, where V0 is learned: one that was cut off counts as hidden."""
         safe = tally.safe
-        if line.status == TOLD and line.episode is not None:
-            safe.count, safe.gained = safe.count + 1, safe.gained + line.gained
-            safe.proxy, safe.length = safe.proxy + line.proxy, safe.length + line.length
-            safe.tilt += line.tilt
-            if line.been is not None:
-                cells, been = line.been
-                safe.realised.ravel()[cells] += been
-        elif self.hostile and line.status in (CANCELLED, VETOED):
+        if line.status == Status.TOLD and line.episode is not None:
+            safe.count += 1
+            safe.earn(line)
+        elif self.hostile and line.status in (Status.CANCELLED, Status.VETOED):
             safe.never += 1
-            safe.vetoed += line.status == VETOED
+            safe.vetoed += line.status == Status.VETOED
         elif self.hostile:
             safe.whole, safe.last = safe.whole + 1, max(safe.last, line.order)
-
-    def _see(self, tally: Tally, line: Line) -> None:
-        """What the box learns."""
-        episode = line.episode
-        tally.seen.extend(episode.states, episode.actions, episode.constraints)
-        if self.hostile and not line.way.sure:
-            self._await(tally, line)
-            np.add.at(tally.walked, (episode.states, episode.actions), 1.0)
-
-    def _await(self, tally: Tally, line: Line) -> None:
-        if tally.awaited is None:
-            tally.awaited, tally.walked = np.zeros(tally.seen.mean.shape), np.zeros(tally.seen.mean.shape)
-        tally.awaited.ravel()[line.way.pairs] += line.way.expected
-
-    def hide_visits(self, tally: Tally, line: Line) -> None:
-        """Where a trial has been unseen, or can have been."""
-        shape, episode, way = tally.seen.mean.shape, line.episode, line.way
-        if way.sure:
-            tally.missed = np.zeros(shape) if tally.missed is None else tally.missed
-            hidden, by = tally.missed, way.expected
-        else:
-            if episode is None:
-                self._await(tally, line)
-            tally.most = np.zeros(shape) if tally.most is None else tally.most
-            hidden, by = tally.most, np.broadcast_to(self.stage.most, shape).ravel()[way.pairs]
-        hidden.ravel()[way.pairs] += by
-        if episode is not None:
-            np.add.at(hidden, (episode.states, episode.actions), -1.0)
 
     def fresh(self, line: Line) -> float:
         """Of the proxy of a cancelled trial, that of what nobody can have known: its noise."""
@@ -115,59 +100,20 @@ class Sums:
         """What a designed trial may hide."""
         ticket = line.ticket
         tally.hides += self.span * (ticket.longest - line.length)
-        self.stray(tally, ticket)
-        if line.status in (CANCELLED, VETOED):
+        tally.strays += ticket.strays
+        if self.bets:  # which may all have been lost
+            bet(tally.logs, self.capital.rates, -ticket.depth)
+        else:
+            tally.sum_v += ticket.v
+        if line.status in (Status.CANCELLED, Status.VETOED):
             tally.cancelled += ticket.proxy
             tally.fresh += self.fresh(line)
             return
         tally.last = max(tally.last, line.order)
-        if line.status == CUT:
+        if line.status == Status.CUT:
             tally.cut += 1
             tally.cut_proxy += ticket.proxy
             tally.rest_proxy += ticket.proxy - line.proxy
         else:
             tally.whole += 1
             tally.whole_proxy += ticket.proxy
-
-
-class Bets(Sums):
-    """Where paths are random and observations bounded: see `capital`."""
-
-    def __init__(self, terms: Terms, span: float, rule: Capital) -> None:
-        super().__init__(terms)
-        self.range, self.rule = span, rule
-
-    def y(self, line: Line) -> float:
-        """What a trial earned more than expected and than its path explains, in units of the range."""
-        return float((line.x - line.ticket.centre) / self.range)
-
-    def compare(self, tally: Tally, line: Line) -> None:
-        """Bet on it."""
-        y = self.y(line)
-        tally.sum_x += line.ticket.centre
-        tally.sum_v += y * y
-        bet(tally.logs, self.rule.rates, y)
-
-    def stray(self, tally: Tally, ticket: CertifiedTicket) -> None:
-        """Its bets may all have been lost, and V(b) as large as can be."""
-        tally.strays += ticket.strays
-        bet(tally.logs, self.rule.rates, -ticket.depth)
-
-
-class LearnedBets(Bets):
-    """The same where V0 is learned: baseline trials are compared too, from both sides."""
-
-    safe_rule: Capital  # set by the ledger
-
-    def add_safe(self, tally: Tally, line: Line) -> None:
-        """Bet on a baseline trial."""
-        super().add_safe(tally, line)
-        if line.status == TOLD and line.episode is not None:
-            self.bet_on(tally.safe, line)
-
-    def bet_on(self, safe: SafeTally, line: Line) -> None:
-        """Both ways."""
-        y = self.y(line)
-        safe.sum_x += line.ticket.centre
-        for side, logs in zip((y, -y), safe.logs, strict=True):
-            bet(logs, self.safe_rule.rates, side)

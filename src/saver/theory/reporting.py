@@ -16,11 +16,10 @@ import numpy as np
 
 from saver._types import Bools, Floats, Ints
 from saver.design.closed import check_variance
-from saver.estimate.anytime import Anytime
+from saver.estimate.anytime import Anytime, RewardTally
 from saver.estimate.asymptotic import start, stretched
 from saver.estimate.certainty import weighted
 from saver.estimate.interval import LEVEL
-from saver.estimate.weighed import RewardTally
 from saver.kernels.bounds.sequence import Steering, renewed, steer
 from saver.play import Play, Stage
 from saver.problem import Scenario

@@ -23,11 +23,8 @@ import numpy as np
 from saver._jit import brief, jit
 
 ETA, S = 2.0, 1.4
-
 ZETA = 3.105547277977581  # sum over k >= 1 of k^-S
-
 K1 = (ETA**0.25 + ETA**-0.25) / math.sqrt(2.0)
-
 K2 = (math.sqrt(ETA) + 1.0) / 2.0
 
 

@@ -5,10 +5,8 @@ that was told before. B is the range of a return, and
 
     y = sum discount^t (C_t - m(s_t,a_t)) / B >= -1,        E y = (V(b) - V(b; m)) / B.
 
-At all times at once, with L = sum log(1 + lambda y) for each of some fixed rates 0 < lambda < 1 (step 6 of
-docs/proof/bounded.md),
-
-    average of exp(L - lambda sum E y) <= 1 / level,    so    sum V >= sum V(b; m) + B `fewest_gains`(L).
+With L = sum log(1 + lambda y) for each of some fixed rates 0 < lambda < 1, at all times at once (step 6 of
+docs/proof/bounded.md): sum V >= sum V(b; m) + B `fewest_gains`(L).
 
 Of a hidden trial y >= -`depth` and V(b) <= V(b; ceiling): its factor is at least 1 - lambda depth, and
 V(b; ceiling - m) is taken from the sum. With -y in the place of y it is the bound from above.
@@ -26,9 +24,7 @@ from saver._types import Floats
 from saver.kernels.bounds.noise import FASTEST, LIKELY, RATES, ROUNDS, SLOWEST
 
 CLOSE = 1e-12  # the log of the average at the root
-
 RENEWED = 1.1  # m is made anew when the trials asked have grown by this factor
-
 QUARTER = 0.25  # of an observation of coins: rests that agree are no certainty
 
 
@@ -86,7 +82,7 @@ def bet(logs: Any, rates: Any, y: float) -> None:
 
 @brief
 def owe(logs: Any, rates: Any, Q: float, R: float) -> None:
-    """Take off what rests cost that were compared with an average, not with a table: see `bernstein.cost`."""
+    """Take off what rests cost that were compared with an average, not with a table: see `excess`."""
     for i in range(len(rates)):
         psi = -math.log1p(-rates[i]) - rates[i]
         logs[i] -= rates[i] * rates[i] / 2.0 * (Q - R) + psi * R
@@ -95,10 +91,7 @@ def owe(logs: Any, rates: Any, Q: float, R: float) -> None:
 @brief
 def spent(rates: Any, weights: Any, Q: float) -> float:
     """How far `fewest_gains` is below sum y if sum y^2 is Q, to second order."""
-    logs = np.empty(len(rates))
-    for i in range(len(rates)):
-        logs[i] = -rates[i] * rates[i] * Q / 2.0
-    return -fewest_gains(logs, rates, weights)
+    return -fewest_gains(-rates * rates * Q / 2.0, rates, weights)
 
 
 @brief

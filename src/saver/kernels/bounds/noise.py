@@ -4,26 +4,14 @@ Let C = sum discount^t C_t over all steps seen, M = sum discount^t mu(s_t, a_t),
 stated probability M >= `least` after every episode (step 3 of docs/proof.md, docs/proof/bounded.md):
 
 - sub-Gaussian noise: M >= C - u(v), u the one-sided normal mixture, v = scale^2 sum discount^2t;
-- observations in [low, high], taken to [0, 1]: for any lambda > 0
+- observations in [low, high], taken to [0, 1]: M is at least the root of "average over a fixed grid of lambda
+  of exp(lambda C - G log(1 + (M / G) (e^lambda - 1))) = 1 / level".
 
-      exp(lambda C - G log(1 + (M / G) (e^lambda - 1)))
+Let returns X in [0, 1] have the mean V given the past, and g in [0, 1] be guesses made before. The sum of
+X - V is at most excess(Q, R), Q = sum (X - g)^2 and R = sum g (X - g)^2, and that of V - X at most
+excess(Q, Q - R) (empirical Bernstein, docs/proof/unknown.md).
 
-  is below a supermartingale that starts at 1, and so is a mixture over a fixed grid of lambda: the root in M
-  of "mixture = 1 / level" is the bound.
-
-Returns in [0, 1], by empirical Bernstein. Let X have mean V given the past, g in [0, 1] be a guess of it that
-is fixed before, 0 < lambda < 1 and psi(lambda) = -log(1 - lambda) - lambda. Then (docs/proof/unknown.md)
-
-    E exp(lambda (X - V) - ((1 - g) lambda^2 / 2 + g psi(lambda)) (X - g)^2) <= 1,
-
-so the sum of X - V is at most excess(Q, R), Q = sum (X - g)^2 and R = sum g (X - g)^2, and that of V - X
-at most excess(Q, Q - R).
-
-What is hidden (step 10 of docs/proof/losses.md). Of a set of m of the first n trials, at all times and for
-all sets at once, -(noise of the set) <= `unseen(v of the set, rho, log level - log_sets(n, m))`; where
-episodes may also be cut off, with `log_choices`. All trials together, expected to visit a pair D times and at
-most r times each, do so at most (log(12 / level) + (e^(theta r) - 1) D / r) / theta times, for each of 12
-theta (`most_visits`); what is hidden is that less what was told.
+What is hidden of trials, `unseen` and `most_visits`, is step 10 of docs/proof/losses.md.
 """
 
 from __future__ import annotations
@@ -39,12 +27,7 @@ from saver.kernels.bounds.boundaries import best_rho, mixture, mixture_two_sided
 from saver.problem.history import BEFORE
 from saver.problem.promise import Bounded, SubGaussian
 
-RATES, SLOWEST, FASTEST = (
-    6,
-    1.6,
-    14.0,
-)  # the grid: how many, from and to, in units of sqrt(2 log(1/level) / n)
-
+RATES, SLOWEST, FASTEST = 6, 1.6, 14.0  # the grid: how many, from and to, times sqrt(2 log(1/level) / n)
 CLOSE, ROUNDS = 1e-9, 60  # the log of the mixture at the root is from 0 to twice this; 7 steps are usual
 
 
@@ -120,11 +103,7 @@ def fewest(S: float, G: float, rule: Any) -> float:
 
 
 CLOSEST = 1e-12  # the log of the mixture at the root
-
-LIKELY = np.array(
-    [1.0, 2.0, 3.0, 3.0, 2.0, 1.0]
-)  # weights of the rates: the ends are for worlds that are odd
-
+LIKELY = np.array([1.0, 2.0, 3.0, 3.0, 2.0, 1.0])  # of the rates: the ends are for worlds that are odd
 DOUBTED = 10.0  # trials after which what is believed of a trial counts half
 
 
@@ -190,7 +169,6 @@ def excess(Q: float, R: float, rule: Any) -> float:
 
 
 EIGHT = 8.0  # the mixture over lambda is tuned to this part of one episode's proxy, or of one step's
-
 THETAS = np.geomspace(0.05, 8.0, 12)
 
 
@@ -222,7 +200,10 @@ def log_choices(n: int, whole: int, cut: int, starts: int) -> float:
 
 
 def most_visits(expected: Floats, most: Any, log_level: float) -> Floats:
-    """At most so often pairs were visited that were to be visited `expected` times, `most` in one trial."""
+    """At most so often pairs were visited that were to be visited `expected` times, `most` in one trial.
+
+    The least over theta of (log(12 / level) + (e^theta - 1) expected / most) most / theta.
+    """
     scaled = np.asarray(expected)[..., None] / np.asarray(most)[..., None]
     found = (math.log(len(THETAS)) - log_level + np.expm1(THETAS) * scaled) / THETAS
     result: Floats = np.where(np.asarray(expected) > 0.0, most * found.min(axis=-1), 0.0)

@@ -6,15 +6,13 @@ each pair and the box [lower, upper] of the means, for any theta >= 0
 
     V >= theta (sum w R - u) + sum_p min over mu_p in the box of (c_p - theta W_p) mu_p,
 
-the dual of "the least c.mu with W.mu >= sum w R - u in the box" (`path_bound`), and the same
-from above. Where weights are such that W is about c times the number of episodes, theta is about one over
-that number, and little is left for the box. `steer` makes them so.
+(docs/anytime.md). Where weights are such that W is about c times the number of episodes, theta is about one
+over that number, and little is left for the box. `steer` makes them so.
 
 - Sub-Gaussian noise: u is the two-sided normal mixture of v = sum w^2 scale^2.
-- Rewards in [low, high]: u is an empirical Bernstein bound (`bernstein`). With a guess of each reward that is
-  made before it is seen, exp(lambda sum w (R - mu) - psi(lambda B) / B^2 sum w^2 (R - guess)^2) is below a
-  supermartingale for lambda < 1 / B, where |w| (high - low) <= B always; psi(x) = -log(1 - x) - x (Howard,
-  Ramdas, McAuliffe and Sekhon 2021, after Fan, Grama and Liu 2015).
+- Rewards in [low, high]: u is an empirical Bernstein bound (`bernstein`), with psi(x) = -log(1 - x) - x and a
+  guess of each reward that is made before it is seen: exp(lambda sum w (R - mu) - psi(lambda B) / B^2
+  sum w^2 (R - guess)^2) is below a supermartingale for lambda < 1 / B, where |w| (high - low) <= B always.
 """
 
 from __future__ import annotations
@@ -31,19 +29,12 @@ from saver.kernels.bounds.noise import Numbers, Rule, ends_hiding
 from saver.problem.promise import Bounded, SubGaussian, Tables
 
 PRIOR = 40.0  # episodes that the first visits are weighed against
-
 PATIENCE, AT_ONCE = 0.2, 5.0  # a debt is paid in this part of the episodes so far, and so many
-
 STEP = 1.3  # by so much at most
-
 RENEW = 10  # weights are made anew when the episodes have grown by one part of this many
-
 PART, SOON = 0.13, 1.25  # of the visits to come in which all is weighed, for a fair estimate
-
 CAP, CAP_GROWS = 2.0, 0.05  # of weights of bounded rewards, in those of the target's own episodes
-
 RATES, FASTEST = 8, 0.8  # of the empirical Bernstein bound; the last of them in units of 1 / B
-
 CLOSE, ROUNDS = 1e-12, 100
 
 
@@ -203,16 +194,9 @@ def noise_bound(v: float, bands: Any) -> float:
 
 @loop
 def reward_ends(
-    T: Any,
-    total: Any,
-    hidden: Any,
-    numbers: Any,
-    floor: Any,
-    ceiling: Any,
-    bands: Any,
-    lower: Any,
-    upper: Any,
-) -> None:
+    T: Any, total: Any, hidden: Any, numbers: Any, floor: Any, ceiling: Any, bands: Any,
+    lower: Any, upper: Any,
+) -> None:  # fmt: skip
     """The box of the reward means, [pairs] each, from T samples with a total and at most `hidden` more."""
     for p in range(len(lower)):
         lower[p], upper[p] = floor[p], ceiling[p]

@@ -14,14 +14,8 @@ as if four more rewards had been seen, each as far from the mean as may be decla
 - nothing declared: the largest sample variance among the pairs seen twice or more stands in for scale^2, and
   likewise. Where all samples of every pair agree there is none: 0 is no variance, and nothing is known.
 
-A pair seen once has s = 0, and what is declared counts alone (scale^2, also where rewards are bounded).
-
-Why. A design visits a pair in proportion to c s, and leaves it where its first samples happened to agree.
-For T ~ c s Wald's identity gives E[s^2] = variance (1 - 1/T), and where s is small T is small too, so that
-sum c^2 s^2 / T falls short by 2/T. T s^2 in the place of (T-1) s^2 makes good one of the two everywhere;
-where counts do not follow samples it is 1/T too much. What is left is in pairs that were left very early:
-there the four observations decide. They are a prior, the believed variance is a posterior mean, and a
-posterior does not ask why the sampling stopped.
+A pair seen once has s = 0, and what is declared counts alone (scale^2, also where rewards are bounded). Why
+is said in docs/estimate.md.
 
 The degrees of freedom are Satterthwaite's for the sum of T s^2, which has T - 1, and 4 d^2, which has as many
 as were used to find d: none limit what is declared.
@@ -39,10 +33,9 @@ from saver.problem.mdp import Mdp
 from saver.problem.moments import Moments
 from saver.problem.promise import Bounded, SubGaussian
 
+Promised = SubGaussian | Bounded | None  # of rewards
 ADDED = 4.0  # observations
-
 ERRORS = 2.0  # standard errors by which a sample variance may be too low
-
 LOWEST = 0.2  # the cube root of a quantile below which samples allow any variance
 
 
@@ -60,7 +53,7 @@ class Declared(NamedTuple):
     promised: bool
 
     @classmethod
-    def of(cls, mdp: Mdp, reward: SubGaussian | Bounded | None, rewards: Moments) -> Declared:
+    def of(cls, mdp: Mdp, reward: Promised, rewards: Moments) -> Declared:
         """What a promise says, or, without one, what was seen."""
         if reward is not None:
             tables = reward.tables(mdp)

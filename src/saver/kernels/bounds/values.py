@@ -25,9 +25,7 @@ def means_between(
         twice = (rule.low + rule.high) * length
         below = least(gained - hides, 0.0, length, rule)
         return below, twice - least(twice - gained - hides, 0.0, length, rule)
-    u = 0.0
-    if v > 0.0:
-        u = mixture_two_sided(v, rho, level)
+    u = mixture_two_sided(v, rho, level) if v > 0.0 else 0.0
     return gained - hides - u, gained + hides + u
 
 

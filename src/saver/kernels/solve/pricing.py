@@ -52,7 +52,7 @@ def covary(
 
 @jit
 def disperse(indptr: Any, chance: Any, u: Any, out: Any) -> None:
-    """`move_spread`, pair by pair."""
+    """Var_{s' ~ P}[u] of each pair; what a row lacks to 1 is an end, which has u = 0."""
     for p in range(len(out)):
         total, centre, found = 0.0, 0.0, 0.0
         for e in range(indptr[p], indptr[p + 1]):
