@@ -17,7 +17,7 @@ from saver.problem.bellman import onward, values
 from saver.problem.episode import Episode
 from saver.simulator.feedback import Feedback
 from saver.simulator.player import Player
-from saver.simulator.truth import Accounts, Truth
+from saver.simulator.truth import Account, Truth
 
 HIGH = 1.5  # standard deviations: where a sum of noise looks high
 ROUND = 1e-9  # of a quota
@@ -65,7 +65,7 @@ class Post:
         feedback: Feedback,
         campaign: Campaign,
         player: Player,
-        account: Accounts,
+        account: Account,
         rng: np.random.Generator,
     ) -> None:
         self.feedback, self.campaign, self.player = feedback, campaign, player
@@ -252,7 +252,7 @@ class Round(NamedTuple):
 
     trial: Trial
     episode: Episode | None  # None where it has not started, or never comes back
-    account: Accounts
+    account: Account
 
 
 def rounds(
@@ -266,7 +266,7 @@ def rounds(
 
     Where trials were cancelled others are asked; when the last was, all that wait are settled.
     """
-    account = Accounts(truth, campaign.collector.certified, campaign.order)
+    account = Account(truth, campaign.collector.certified, campaign.order)
     if feedback is None:
         for _ in range(campaign.episodes):
             trial = campaign.ask()
