@@ -54,7 +54,7 @@ def decide(setup: Setup, state: State) -> Asked:
         candidate = explore(setup, state, exploration_of(setup, explored))
     else:
         explored = None
-        if plan_due(setup, state):
+        if state.plan is None or (not setup.designer.fixed and state.asked + 1 >= state.plan.until):
             made = new_plan(setup, state)
             plan = following(setup, made, state.more)
         candidate = design(setup, state, plan)
@@ -125,13 +125,6 @@ def _follow(setup: Setup, policy: Policy, counts: Floats, first: Bools | None) -
         rows = first[grid.state] if policy.by_step else first
     chosen = follow_design(still(policy.rows), counts + setup.offsets[policy.by_step], rows)
     return grid.choices(policy.by_step, chosen).rows, policy.by_step
-
-
-def plan_due(setup: Setup, state: State) -> bool:
-    """Whether a design is to be made now."""
-    if state.plan is None:
-        return True
-    return not setup.designer.fixed and state.asked + 1 >= state.plan.until
 
 
 def new_plan(setup: Setup, state: State) -> Plan:

@@ -24,6 +24,7 @@ from saver.problem.statement import Problem
 from saver.safety.argument import paper_lower, paper_width
 
 SMALLEST = 1e-9  # span of a value
+NEEDS = {"closed-form": {"variance"}, "as-printed": {"variance"}, "exact": {"variance", "constraint_mean"}}
 
 
 class Designed(NamedTuple):
@@ -59,16 +60,10 @@ class Designer:
     @cached_property
     def fixed(self) -> bool:
         """Whether the design never changes."""
-        needs = {
-            "closed-form": {"variance"},
-            "as-printed": {"variance"},
-            "exact": {"variance", "constraint_mean"},
-        }
-        needs["sepec"] = {"pilot"} if self.collector.side_information == "pilot" else set()
-        design = self.collector.design
-        return (
-            not callable(design) and not self.paced and needs.get(design, set()) <= set(self.collector.knows)
-        )
+        design, piloted = self.collector.design, self.collector.side_information == "pilot"
+        if callable(design) or self.paced or (design == "sepec" and piloted):
+            return False
+        return NEEDS.get(design, set()) <= set(self.collector.knows)
 
     @property
     def paced(self) -> bool:

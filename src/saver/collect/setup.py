@@ -13,13 +13,14 @@ from saver._jit import plainly
 from saver._types import Floats
 from saver.collect.collectors import Collector, find_collector
 from saver.collect.events import Trial
-from saver.collect.knowledge import Knowledge, believed_variance
+from saver.collect.knowledge import Knowledge, extra, floored
 from saver.collect.learning import Learner
 from saver.collect.planning import Designer
 from saver.design import coverage
 from saver.errors import InvalidProblem
 from saver.estimate.anytime import Anytime
 from saver.estimate.interval import DECLARE
+from saver.kernels.believing import believe
 from saver.play import Play, stage_of
 from saver.play.policy import Policy
 from saver.problem import checks
@@ -62,10 +63,8 @@ class Setup:
         checks.kind("problem", problem, Problem)
         self.problem, self.collector, self.small = problem, find_collector(collector), is_small(problem)
         self.episodes = checks.whole("episodes", episodes, 1)
-        self.losses, self.order = (
-            checks.choice("losses", losses, LOSSES),
-            checks.choice("order", order, ORDERS),
-        )
+        self.losses = checks.choice("losses", losses, LOSSES)
+        self.order = checks.choice("order", order, ORDERS)
         if until is not None:
             checks.kind("until", until, Precise)
         if knowledge is not None:
@@ -185,8 +184,12 @@ class Setup:
         return self.stage.grid.policy(table)
 
     def variance(self, rewards: Moments) -> Floats:
-        """What is believed about reward variances."""
-        return believed_variance(self.problem, self.collector, self.knowledge, self.episodes, rewards)
+        """(sample deviation + bonus width)^2, or the truth where it is known; floored."""
+        if self.knowledge.variance is not None:
+            return floored(self.knowledge.variance)
+        believed, more = np.empty(rewards.mean.shape), extra(self.problem, self.collector, self.episodes)
+        believe(rewards.counts, rewards.squares, more, float(self.collector.caution), believed)
+        return floored(believed)
 
     @cached_property
     def fingerprint(self) -> str:

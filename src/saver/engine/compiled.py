@@ -15,13 +15,13 @@ from scipy import sparse
 
 from saver._interrupt import postponed
 from saver._types import Ints
-from saver.collect import Collector, Setup
+from saver.collect import Setup
 from saver.collect.decide import new_plan
 from saver.collect.knowledge import Statistics
 from saver.collect.state import State, following, unplanned
 from saver.engine.layout import lay_rules, lay_scene, lay_sheets, quick_loops, rows_of
 from saver.engine.layrails import lay_free, lay_rails, lay_study
-from saver.engine.reference import interval_of, run_once
+from saver.engine.reference import Job, interval_of, run_once
 from saver.errors import SaverError
 from saver.estimate.asymptotic import in_the_limit
 from saver.estimate.certainty import certainty_estimated
@@ -43,8 +43,7 @@ from saver.problem.bellman import by_step
 from saver.problem.checks import child_seed
 from saver.problem.moments import Moments
 from saver.problem.moving import met, still
-from saver.problem.world import Scenario
-from saver.simulator import Truth, knowledge_of
+from saver.simulator import knowledge_of
 
 STEPS, MANY = 2_000_000, 64  # steps and runs of one batch
 
@@ -52,18 +51,11 @@ STEPS, MANY = 2_000_000, 64  # steps and runs of one batch
 class Setting:
     """What all runs share: the scenario and the collector as arrays."""
 
-    def __init__(
-        self,
-        scenario: Scenario,
-        collector: Collector,
-        episodes: int,
-        seed: int | np.random.SeedSequence,
-        truth: Truth,
-        fair: bool = False,
-        history: int = 0,
-    ) -> None:
-        self.scenario, self.collector, self.episodes, self.truth = scenario, collector, episodes, truth
-        self.history, self.seed, problem = history, child_seed(seed), scenario.problem
+    def __init__(self, job: Job, seed: int | np.random.SeedSequence) -> None:
+        self.job, self.seed = job, child_seed(seed)
+        self.scenario, self.collector, self.episodes, self.truth = job[:4]
+        scenario, collector, episodes, truth = job[:4]
+        problem = scenario.problem
         self.setup = setup = Setup(problem, collector, episodes, knowledge_of(scenario, collector))
         self.lock = threading.Lock()  # users' designs and remembered plays are for one thread at a time
         self.known, stage = problem.mdp.known, setup.stage
@@ -73,8 +65,8 @@ class Setting:
         elif collector.design == "closed-form" and not setup.designer.is_tree:
             design = by_step(problem.mdp, design)
         self.scene = lay_scene(scenario, setup)
-        self.rails = lay_rails(setup, scenario, truth, history)
-        self.rules = rules = lay_rules(setup, scenario, truth, self.scene, (explore, design), fair)
+        self.rails = lay_rails(setup, scenario, truth, job.history)
+        self.rules = rules = lay_rules(setup, scenario, truth, self.scene, (explore, design), job.fair)
         draws_explore = rules.explorations > 0 and not rules.explore_tracked
         self.policies = (
             explore if draws_explore else problem.baseline,
@@ -94,13 +86,9 @@ class Setting:
     def loops(self) -> tuple[Any, ...]:
         """Which parts are compiled: for several guardrails, and one of the three loops."""
         several = len(self.scenario.problem.rails) > 1
-        one_way, one_step = quick_loops(self.setup, self.scene, self.history)
+        one_way, one_step = quick_loops(self.setup, self.scene, self.job.history)
         general = not (one_way or one_step)
         return several or None, general or None, one_way or None, one_step or None
-
-    def room(self, checkpoints: Ints, runs: int) -> Out:
-        """For what is kept of so many runs."""
-        return Out.room(checkpoints, runs, len(self.truth.values), len(self.truth.required))
 
     def streams(self, rows: range) -> tuple[Any, Any]:
         """The streams of these runs, [runs, 4]: for acting, if anything is drawn there, and the world's."""
@@ -148,7 +136,7 @@ class Worker:
 
     def load(self, checkpoints: Ints) -> None:
         """Play no episode, so that all is compiled."""
-        out = self.setting.room(checkpoints, 1)
+        out = self.setting.job.room(checkpoints, 1)
         most, self.most, self.run.now.done = self.most, 0, 0
         self.advance(out, *self.setting.streams(range(1)))
         self.most = most
@@ -252,8 +240,7 @@ class Worker:
     def _explain(self, r: int, checkpoints: Ints) -> None:
         """Let the reference say what was refused."""
         s = self.setting
-        own, kept = child_seed(s.seed, r), s.room(checkpoints, 1).of(0)
-        run_once(s.scenario, s.collector, s.episodes, kept, own, s.truth, history=s.history)
+        run_once(s.job, s.job.room(checkpoints, 1).of(0), child_seed(s.seed, r))
         raise SaverError(f"run {r} was refused by the compiled engine only; use engine='reference'")
 
 
@@ -261,7 +248,7 @@ def run_compiled(
     setting: Setting, checkpoints: Ints, runs: int, threads: int, tick: Callable[[int], None]
 ) -> Out:
     """All runs; `tick` is told how many were done."""
-    kept = setting.room(checkpoints, runs)
+    kept = setting.job.room(checkpoints, runs)
     stop, finished = np.zeros(1, dtype=np.int64), queue.SimpleQueue[int]()
     size = max(1, min(setting.batch, -(-runs // threads)))
     turns = iter([range(first, min(first + size, runs)) for first in range(0, runs, size)])

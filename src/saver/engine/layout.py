@@ -16,30 +16,9 @@ from saver.design.closed import going_on, own_step
 from saver.engine.layrails import is_tabled, lay_law
 from saver.estimate import ESTIMATORS
 from saver.estimate.interval import LEVEL
+from saver.kernels import forms
 from saver.kernels.bounds.sequence import Steering, bands, levels
-from saver.kernels.forms import (
-    CERTIFIED,
-    DAG,
-    ESTIMATED,
-    FIXED,
-    KIND,
-    LATEST,
-    NO_GATE,
-    NO_LEDGER,
-    ONE,
-    OUTSIDE,
-    PAIR,
-    PAPER,
-    PLUGIN,
-    PROSPECTIVE,
-    RETROSPECTIVE,
-    SAFE,
-    TREE,
-    Rules,
-    Scene,
-    Sheets,
-    Weighing,
-)
+from saver.kernels.forms import Rules, Scene, Sheets, Weighing
 from saver.play import Stage
 from saver.problem.bellman import by_step
 from saver.problem.mdp import Mdp
@@ -51,12 +30,17 @@ from saver.safety.certified import Certified
 from saver.safety.paper import Latest, Paper, Plugin
 from saver.simulator import Truth
 
-KNOWN: dict[type[Ledger], int] = {Certified: CERTIFIED, Paper: PAPER, Latest: LATEST, Plugin: PLUGIN}
+KNOWN: dict[type[Ledger], int] = {
+    Certified: forms.CERTIFIED,
+    Paper: forms.PAPER,
+    Latest: forms.LATEST,
+    Plugin: forms.PLUGIN,
+}
 FAR = 40.0  # deviations: no normal number that is drawn from 64 bits is further from 0
-GATES = {"none": NO_GATE, "retrospective": RETROSPECTIVE, "prospective": PROSPECTIVE}
+GATES = {"none": forms.NO_GATE, "retrospective": forms.RETROSPECTIVE, "prospective": forms.PROSPECTIVE}
 
 
-def only_reference(scenario: Scenario, collector: Collector, history: int = 0) -> str | None:  # noqa: PLR0911
+def only_reference(scenario: Scenario, collector: Collector) -> str | None:  # noqa: PLR0911
     """Why the compiled loop cannot run this, or None if it can."""
     world, problem = scenario.world, scenario.problem
     if collector.ledger != "none" and LEDGERS[collector.ledger] not in KNOWN:
@@ -70,15 +54,10 @@ def only_reference(scenario: Scenario, collector: Collector, history: int = 0) -
     for name, law in {"reward": world.reward, **world.laws}.items():
         if type(law) not in (Gaussian, Bernoulli, Empirical):
             return f"the {name} is a {type(law).__name__}, not a Gaussian, Bernoulli or Empirical"
-    if not problem.mdp.known:
-        return _where_blind(world.mdp, problem.mdp)
-    if world.mdp is not problem.mdp and not _same_model(world.mdp, problem.mdp):
-        return "world and problem have different models"
-    return None
-
-
-def _where_blind(true: Mdp, asked: Any) -> str | None:
-    """Why a world cannot be played by the nodes of a model that knows nothing of it."""
+    true, asked = world.mdp, problem.mdp
+    if asked.known:
+        same = true is asked or _same_model(true, asked)
+        return None if same else "world and problem have different models"
     if true.discount != asked.discount:
         return "world and problem have different discounts"
     if asked.start is not None and np.any((true.start > 0) & (asked.start == 0)):
@@ -101,9 +80,7 @@ def lay_scene(scenario: Scenario, setup: Setup) -> Scene:
     asked, nothing = problem.question if known else None, np.zeros((0, 0))
     size = np.zeros(where.shape) if asked is None else asked.size
     columns = where, scale, low, high, size, world.reward.mean, world.reward.variance
-    pairs: Any = np.zeros(where.size, dtype=PAIR).view(np.recarray)
-    for name, column in zip(PAIR.names or (), columns, strict=True):
-        pairs[name] = column.ravel()
+    pairs: Any = np.rec.fromarrays([column.ravel() for column in columns], dtype=forms.PAIR)
     declared = setup.rewards
     promised = () if declared is None else (declared.scale**2, declared.floor, declared.ceiling)
     order, target, steps = np.zeros(0, dtype=np.int64), nothing, np.zeros((1, 1, 1))
@@ -162,7 +139,7 @@ def lay_sheets(setup: Setup, policies: Sequence[Floats]) -> Sheets:
     stage, mdp = setup.stage, setup.problem.mdp
     rows = [rows_of(stage, policy) for policy in policies]
     table, grid = np.concatenate(rows), stage.grid
-    kinds: Any = np.zeros(len(rows), dtype=KIND).view(np.recarray)
+    kinds: Any = np.zeros(len(rows), dtype=forms.KIND).view(np.recarray)
     kinds.first = np.cumsum([0, *(len(part) for part in rows[:-1])])
     kinds.by_node = [policy.ndim == 3 for policy in policies]
     kinds.random = [not grid.policy(policy).sure for policy in policies]
@@ -170,7 +147,7 @@ def lay_sheets(setup: Setup, policies: Sequence[Floats]) -> Sheets:
     if mdp.known:
         plays = [stage.play(policy) for policy in policies]
         weights = np.array([play.weights for play in plays])
-        kinds.same = [play.goes_as(plays[SAFE]) for play in plays]
+        kinds.same = [play.goes_as(plays[forms.SAFE]) for play in plays]
         kinds.noise, kinds.longest = [play.noise for play in plays], [play.longest for play in plays]
         kinds.length = weights.sum(axis=(1, 2))
         behaviour = np.array(
@@ -178,7 +155,7 @@ def lay_sheets(setup: Setup, policies: Sequence[Floats]) -> Sheets:
         )
     else:
         each = [grid.policy(policy).by_node() for policy in policies]
-        kinds.same = [np.array_equal(one, each[SAFE]) for one in each]
+        kinds.same = [np.array_equal(one, each[forms.SAFE]) for one in each]
     return Sheets(
         policy=table,
         sure=np.argmax(table, axis=1),
@@ -223,9 +200,9 @@ def lay_rules(
         learn_from_baseline=collector.learn_from_baseline,
         plan=_plan_kind(setup, tracked),
         replan=float(collector.replan),
-        ledger=NO_LEDGER if collector.ledger == "none" else KNOWN[LEDGERS[collector.ledger]],
+        ledger=forms.NO_LEDGER if collector.ledger == "none" else KNOWN[LEDGERS[collector.ledger]],
         gate=GATES[collector.gate],
-        estimate=ESTIMATORS.index(collector.estimate) if known else ESTIMATED,
+        estimate=ESTIMATORS.index(collector.estimate) if known else forms.ESTIMATED,
         bounded=isinstance(problem.reward, Bounded),
         paths=collector.certified and known and not stage.deterministic,
         earner=collector.fallback == "earner" and known,
@@ -302,36 +279,29 @@ def quick_loops(setup: Setup, scene: Scene, history: int) -> tuple[bool, bool]:
         and collector.estimate == "certainty"
         and not np.any((baseline > 0) & (baseline < 1))
     )
-    one_step = len(scene.factor) == 1 and collector.track == "designed" and _plan_kind(setup, True) != OUTSIDE
+    one_step = (
+        len(scene.factor) == 1 and collector.track == "designed" and _plan_kind(setup, True) != forms.OUTSIDE
+    )
     return one_way and not one_step, one_way and one_step
 
 
 def _plan_kind(setup: Setup, tracked: bool) -> int:
     collector, designer = setup.collector, setup.designer
     if not setup.problem.mdp.known:
-        return OUTSIDE
+        return forms.OUTSIDE
     if designer.fixed:
-        return FIXED
+        return forms.FIXED
     if collector.design in ("closed-form", "as-printed") and tracked:
-        return TREE if designer.is_tree else DAG
+        return forms.TREE if designer.is_tree else forms.DAG
     if designer.only_state is not None and tracked:
-        return ONE
-    return OUTSIDE
+        return forms.ONE
+    return forms.OUTSIDE
 
 
 def _same_model(one: Mdp, two: Mdp) -> bool:
-    a, b = one.transitions, two.transitions
-    return (
-        one.discount == two.discount
-        and one.terminal == two.terminal
-        and all(
-            np.array_equal(*pair)
-            for pair in (
-                (one.start, two.start),
-                (one.available, two.available),
-                (a.indptr, b.indptr),
-                (a.indices, b.indices),
-                (a.data, b.data),
-            )
-        )
-    )
+    def arrays(model: Mdp) -> tuple[Any, ...]:
+        moves = model.transitions
+        return model.start, model.available, moves.indptr, moves.indices, moves.data
+
+    alike = one.discount == two.discount and one.terminal == two.terminal
+    return alike and all(map(np.array_equal, arrays(one), arrays(two)))

@@ -28,25 +28,13 @@ from saver.kernels.bounds.spread import larger, spread
 from saver.kernels.candidates import nearest
 from saver.kernels.entering import add_up, true_budget
 from saver.kernels.forms import CERTAINTY, IMPORTANCE, NO_LEDGER, P_CEILING, P_FLOOR, P_VARIANCE, SAFE
-from saver.kernels.keeping import (
-    COUNT,
-    DRAWN,
-    GAINED,
-    GUESS,
-    MADE,
-    MEAN,
-    NEXT_V,
-    NEXT_W,
-    NOISE,
-    SQUARED,
-    SQUARES,
-    TOTAL,
-    Q,
-    T,
-    V,
-    W,
-)  # fmt: skip
+from saver.kernels.keeping import COUNT, MEAN, SQUARES
 from saver.kernels.ledgers import believed
+
+# Rows of `Scales.pairs`, of `Scales.each` and of `Scales.sums`
+T, TOTAL, SQUARED, GUESS, MADE = range(5)
+W, NEXT_W, V, Q, NEXT_V = range(5)
+GAINED, NOISE, DRAWN = range(3)
 
 
 @inner
@@ -278,13 +266,8 @@ def remake(rules: Any, run: Any, p: int) -> None:
 def weigh(rules: Any, run: Any, number: int) -> None:
     """New weights, from trial `number` on."""
     fold(rules, run)
-    run.now.weighed, run.now.next_weights = counted(rules, run), renewed(number)
-
-
-@inlined
-def counted(rules: Any, run: Any) -> Any:
-    """Episodes that the estimate counts."""
-    return float(run.now.done if rules.learn_from_baseline else run.now.done - run.now.baseline)
+    left_out = 0 if rules.learn_from_baseline else run.now.baseline
+    run.now.weighed, run.now.next_weights = float(run.now.done - left_out), renewed(number)
 
 
 @inner

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -179,7 +178,7 @@ class Post:
         return not over and letter.promises < 0.0 and self.vetoed < int(rules.veto * asked)
 
     def _cancel(self, letter: Letter, unseen: bool) -> None:
-        with self._choosing():
+        with warnings.catch_warnings(action="ignore", category=AssumptionWarning):  # the rules choose
             self.campaign.cancel(letter.trial, unseen=unseen)
         self.account.cancel(letter.trial.number)
         self.vetoed += not unseen
@@ -222,19 +221,11 @@ class Post:
         self.settled += 1
 
     def _abandon(self, letter: Letter) -> None:
-        with self._choosing():
+        with warnings.catch_warnings(action="ignore", category=AssumptionWarning):
             self.campaign.abandon(letter.trial, ran=self.feedback.ran)
         self.account.abandon(letter.trial.number, ran=self.feedback.ran is True)
         self.settled += 1
         self.lost += 1
-
-    @staticmethod
-    @contextmanager
-    def _choosing() -> Iterator[None]:
-        """It is known here who has chosen: by the rules."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", AssumptionWarning)
-            yield
 
     def _quota(self, more: int) -> int:
         """How many may be lost now if so many more are settled."""
