@@ -188,17 +188,8 @@ def come_first(setup: Setup, state: State, needed: Ints) -> Bools:
     without a second one the estimate has no standard error.
     """
     enough = 1 if 2 * (state.spent + 1) <= setup.episodes else 2
-    first: Bools = waiting(needed, state.sums.rewards.counts, state.outstanding.expecting, enough)
-    return first
-
-
-@brief
-def waiting(needed: Any, seen: Any, expecting: Any, enough: int) -> Any:
-    """`come_first`, of counts [S, A]."""
-    first = np.zeros(seen.shape, dtype=np.bool_)
-    for s in range(seen.shape[0]):
-        for a in range(seen.shape[1]):
-            first[s, a] = needed[s, a] <= enough and seen[s, a] < enough and expecting[s, a] == 0
+    few = state.sums.rewards.counts < enough
+    first: Bools = (needed <= enough) & few & (state.outstanding.expecting == 0)
     return first
 
 

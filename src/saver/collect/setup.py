@@ -78,7 +78,7 @@ class Setup:
         """What is made of all that, once."""
         problem = self.problem
         plans = Designer if problem.mdp.known else Learner
-        self.designer: Designer | Learner = plans(problem, self.collector, self.episodes)
+        self.designer = plans(problem, self.collector, self.episodes)
         self.knowledge = knowledge.limited(problem, self.collector.knows)
         self.stage = stage_of(problem.mdp)
         terms = Terms(problem, self.episodes, self.stage, self.losses, self.order)

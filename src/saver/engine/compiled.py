@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import queue
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from copy import copy
 from typing import Any, cast
@@ -248,38 +247,31 @@ def run_compiled(
     setting: Setting, checkpoints: Ints, runs: int, threads: int, tick: Callable[[int], None]
 ) -> Out:
     """All runs; `tick` is told how many were done."""
-    kept = setting.job.room(checkpoints, runs)
-    stop, finished = np.zeros(1, dtype=np.int64), queue.SimpleQueue[int]()
+    kept, stop = setting.job.room(checkpoints, runs), np.zeros(1, dtype=np.int64)
     size = max(1, min(setting.batch, -(-runs // threads)))
-    turns = iter([range(first, min(first + size, runs)) for first in range(0, runs, size)])
+    turns = [range(first, min(first + size, runs)) for first in range(0, runs, size)]
+    own = threading.local()  # a worker of each thread
 
     def halt() -> None:
         stop[0] = 1
 
-    def work() -> None:
+    def play(rows: range) -> int:
+        if stop[0]:
+            return 0
         try:
-            worker = Worker(setting, stop)
-            for rows in turns:
-                if stop[0]:
-                    break
-                worker.play(rows, kept.of(slice(rows.start, rows.stop)))
-                finished.put(len(rows))
+            own.worker = getattr(own, "worker", None) or Worker(setting, stop)
+            own.worker.play(rows, kept.of(slice(rows.start, rows.stop)))
         except BaseException:
             halt()
             raise
+        return len(rows)
 
     Worker(setting, stop).load(checkpoints)  # what has to be compiled is, before any thread plays
     with postponed(halt), ThreadPoolExecutor(min(threads, runs)) as pool:
-        futures = [pool.submit(work) for _ in range(min(threads, runs))]
         try:
-            pending = set(futures)
-            while pending:
-                _, pending = wait(pending, timeout=0.1, return_when=FIRST_EXCEPTION)
-                while not finished.empty():
-                    tick(finished.get())
+            for done in filter(None, pool.map(play, turns)):
+                tick(done)
         except BaseException:
             halt()
             raise
-    for future in futures:
-        future.result()
     return kept

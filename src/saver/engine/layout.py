@@ -17,7 +17,7 @@ from saver.engine.layrails import is_tabled, lay_law
 from saver.estimate import ESTIMATORS
 from saver.estimate.interval import LEVEL
 from saver.kernels import forms
-from saver.kernels.bounds.sequence import Steering, bands, levels
+from saver.kernels.bounds.sequence import Bands, Steering, bands, levels
 from saver.kernels.forms import Rules, Scene, Sheets, Weighing
 from saver.play import Stage
 from saver.problem.bellman import by_step
@@ -227,29 +227,20 @@ def lay_rules(
 def _weighing(setup: Setup, fair: bool) -> Weighing:
     """What the interval at all times needs, if there is one."""
     keepers, nothing = list(setup.anytime.values()), np.zeros(0)
-    if not keepers:
-        none = Steering(nothing, nothing, nothing, nothing, math.inf)
-        band, empty = bands(none, levels(LEVEL, setup.losses), 1, 1, False), np.zeros((0, 0))
-        return Weighing(False, False, empty, nothing, nothing, nothing, nothing, band.noise, nothing, empty,
-                        empty, False, band.box, band.log_pairs, nothing, nothing)  # fmt: skip
-    first, found = keepers[0], [keeper.bands(LEVEL) for keeper in keepers]
+    each = [keeper.numbers for keeper in keepers] or [Steering(nothing, nothing, nothing, nothing, math.inf)]
+    found = [keeper.bands(LEVEL) for keeper in keepers]
+    found = found or [bands(each[0], levels(LEVEL, setup.losses), 1, 1, False)]
+    _, usual, scale, span, _ = each[0]
+    noise, _, _, _, bounded, box, log_pairs = found[0]
+    c, cap = np.array([one.c for one in each]), np.array([one.cap for one in each])
+    rho, rates, costs = (np.array(column) for column in zip(*(band[1:4] for band in found), strict=True))
     return Weighing(
-        wanted=True,
-        fair=fair,
-        c=np.array([keeper.numbers.c for keeper in keepers]),
-        usual=first.numbers.usual,
-        scale=first.numbers.scale,
-        span=first.numbers.span,
-        cap=np.array([keeper.numbers.cap for keeper in keepers]),
-        level=found[0].noise,
-        rho=np.array([band.rho for band in found]),
-        rates=np.array([band.rates for band in found]),
-        costs=np.array([band.costs for band in found]),
-        bounded=first.bounded,
-        box=found[0].box,
-        log_pairs=found[0].log_pairs,
-        floor=first.floor,
-        ceiling=first.ceiling,
+        wanted=bool(keepers),
+        fair=fair and bool(keepers),
+        numbers=Steering(c, usual, scale, span, cap),  # type: ignore[arg-type]
+        bands=Bands(noise, rho, rates, costs, bounded, box, log_pairs),  # type: ignore[arg-type]
+        floor=keepers[0].floor if keepers else nothing,
+        ceiling=keepers[0].ceiling if keepers else nothing,
     )
 
 

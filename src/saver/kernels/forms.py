@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saver._types import Bools, Floats, Ints
-from saver.kernels.bounds.noise import Numbers
 from saver.play.nodes import Nodes
 
 NORMAL, COIN, DATA = range(3)  # laws
@@ -83,18 +82,8 @@ class Weighing(NamedTuple):
 
     wanted: bool  # something is promised about rewards
     fair: bool  # fair estimates are asked for
-    c: Floats  # [answers, pairs]
-    usual: Floats  # `Steering`, [pairs]
-    scale: Floats
-    span: Floats
-    cap: Floats  # [answers]
-    level: float  # `Bands`
-    rho: Floats  # [answers]
-    rates: Floats  # [answers, rates]
-    costs: Floats
-    bounded: bool
-    box: Numbers
-    log_pairs: float
+    numbers: Any  # `Steering`, with `c` and `cap` of each answer
+    bands: Any  # `Bands`, with `rho`, `rates` and `costs` of each
     floor: Floats  # of reward means, [pairs]
     ceiling: Floats
 

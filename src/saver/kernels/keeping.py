@@ -188,7 +188,7 @@ def new_run(scene: Scene, rules: Rules, rows: Floats, stop: Ints) -> Run:
     S, A = scene.uniform.shape
     L, nodes, ints, pairs = len(scene.factor), len(scene.nodes.state), np.int64, S * A
     outside, estimated = rules.plan == OUTSIDE and rules.tracked, rules.estimate == ESTIMATED
-    answers, weighed = len(rules.weighing.c), pairs if rules.weighing.wanted else 0
+    answers, weighed = len(rules.weighing.numbers.c), pairs if rules.weighing.wanted else 0
     now: Any = np.zeros(1, dtype=NOW).view(np.recarray)
     return Run(
         now=now[0],
