@@ -73,7 +73,9 @@ class Learner(Designer):
             by_reward, by_move = (shrunk(price, usual, counts) for price in found[:2])
             found = Prices(by_reward, by_move, found.start)
         apart = moves.apart(counts)
-        planner, means = self._planner(model), problem.means(statistics.constraint_mean)
+        # what depends only on which moves were seen is kept from plan to plan
+        planner = self._last = (self._last and self._last.moved(model)) or Planner(model)
+        means = problem.means(statistics.constraint_mean)
         plan = safe_plan(
             planner,
             problem,
@@ -90,19 +92,9 @@ class Learner(Designer):
         policy[off] = self.unseen[off]
         if not oracle:
             tried(policy, self.unseen, counts)
-        needed = self._unplanned(asked.size, flow, statistics.episode)
+        to_come = (self.episodes - statistics.episode + 1) * flow.sum(axis=0)
+        needed = np.where(to_come >= 1.0, UNNEEDED, needed_pairs(asked.size, self.episodes))
         return Designed(policy, None, flow.sum(axis=2), needed, Foresight.of(statistics, means))
-
-    def _planner(self, model: Any) -> Planner:
-        """What depends only on which moves were seen is kept from plan to plan."""
-        last = self._last
-        self._last = made = (last and last.moved(model)) or Planner(model)
-        return made
-
-    def _unplanned(self, size: Floats, flow: Floats, number: int) -> Ints:
-        """What comes first: pairs with weight that the plan will not visit by itself."""
-        to_come = (self.episodes - number + 1) * flow.sum(axis=0)
-        return np.where(to_come >= 1.0, UNNEEDED, needed_pairs(size, self.episodes))
 
 
 def answers(problem: Problem) -> Answers:

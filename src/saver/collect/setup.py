@@ -83,9 +83,13 @@ class Setup:
         self.stage = stage_of(problem.mdp)
         terms = Terms(problem, self.episodes, self.stage, self.losses, self.order)
         self.guards = tuple(self._kept(place, rail) for place, rail in enumerate(problem.rails))
-        self.ledgers = self._ledgers(terms)
-        used = [kept.used for kept in self.guards if kept.used is not None]
-        self.gated = {book: self.ledgers[book] for book in used}  # those behind the gate
+        self.ledgers: dict[str, Ledger] = {}
+        self.gated: dict[str, Ledger] = {}  # those behind the gate
+        for rail, used, plugin in self.guards:
+            own = terms.of(rail)
+            self.ledgers[plugin] = ledger_for("plugin", own)
+            if used is not None:
+                self.ledgers[used] = self.gated[used] = ledger_for(self.collector.ledger, own)
         self.rails = {book: kept.rail for kept in self.guards for book in kept[1:] if book is not None}
         self.anytime: dict[str, Anytime] = {}  # by target
         if problem.reward is not None and problem.mdp.known:
@@ -111,15 +115,6 @@ class Setup:
         """The books of a guardrail: of the first they are named by their kind alone."""
         end = f" {rail.name}" if place else ""
         return Kept(rail, None if self.collector.ledger == "none" else USED + end, PLUGIN + end)
-
-    def _ledgers(self, terms: Terms) -> dict[str, Ledger]:
-        found = {}
-        for kept in self.guards:
-            own = terms.of(kept.rail)
-            found[kept.plugin] = ledger_for("plugin", own)
-            if kept.used is not None:
-                found[kept.used] = ledger_for(self.collector.ledger, own)
-        return found
 
     def promised(self, trial: Trial) -> Play:
         """What the promise counts a trial as."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from copy import copy
@@ -24,7 +24,7 @@ from saver.engine.reference import Job, interval_of, run_once
 from saver.errors import SaverError
 from saver.estimate.asymptotic import in_the_limit
 from saver.estimate.certainty import certainty_estimated
-from saver.estimate.interval import LEVEL, Estimate
+from saver.estimate.interval import LEVEL
 from saver.estimate.recursion import Moves
 from saver.kernels import advancing as kernel
 from saver.kernels.believing import next_plan
@@ -205,9 +205,14 @@ class Worker:
             self.free = self.free.changed(belief=Followed.of(believed, len(run.path)))
 
     def _look(self, out: Out) -> None:
-        """What is kept of the estimates at a checkpoint; intervals at all times are right in the limit."""
-        now, s, promised = self.run.now, self.setting, self.setting.scenario.problem.reward is not None
-        for i, found in enumerate(self._estimates()):
+        """What is kept at a checkpoint, by estimated moves; intervals at all times are right in the limit."""
+        now, s, problem = self.run.now, self.setting, self.setting.scenario.problem
+        moves, rewards, promised = self._moves(), self._moments()[0], problem.reward is not None
+        against = None if problem.against is None else problem.policy(problem.against)
+        for i, target in enumerate(problem.targets.values()):
+            found = certainty_estimated(
+                problem.mdp, target, rewards, moves, reward=problem.reward, against=against
+            )
             for name, number in interval_of(found).items():
                 out.answers[name][now.row, i, now.point - 1] = number
             kept = out.answers[now.row, i, now.point - 1]
@@ -225,16 +230,6 @@ class Worker:
         counts.indptr, counts.indices, counts.data, paid = met(scene.indptr, scene.to, *run.moves)
         starts = np.zeros(0) if self.free is None else self.free.starts.copy()
         return Moves(counts, run.ends[0].copy(), paid, run.ends[1].copy(), starts)
-
-    def _estimates(self) -> Iterator[Estimate]:
-        """Of each target, by estimated transitions."""
-        problem = self.setting.scenario.problem
-        moves, rewards = self._moves(), self._moments()[0]
-        against = None if problem.against is None else problem.policy(problem.against)
-        for target in problem.targets.values():
-            yield certainty_estimated(
-                problem.mdp, target, rewards, moves, reward=problem.reward, against=against
-            )
 
     def _explain(self, r: int, checkpoints: Ints) -> None:
         """Let the reference say what was refused."""

@@ -185,6 +185,7 @@ def lay_rules(
     variance = setup.knowledge.variance
     known, tracked = problem.mdp.known, collector.track != "sample"
     explore, design = policies if setup.explorations else (None, policies[1])
+    ahead = [setup.offsets[policy.ndim == 3] for policy in (explore, design) if policy is not None]
     return Rules(
         episodes=setup.episodes,
         explorations=setup.explorations,
@@ -193,7 +194,7 @@ def lay_rules(
         explore_by_node=explore is not None and explore.ndim == 3,
         tracked=tracked,
         track_all=collector.track == "all",
-        ahead=_ahead(setup, explore, design) if known else np.zeros((0, problem.mdp.actions)),
+        ahead=np.concatenate(ahead) if known else np.zeros((0, problem.mdp.actions)),
         design_by_node=design.ndim == 3,
         first_row=0 if explore is None or not known else len(rows_of(stage, explore)),
         plays_baseline=collector.design == "baseline" and not tracked,
@@ -249,12 +250,6 @@ def _needed(setup: Setup, design: Floats) -> Ints:
     if not setup.designer.fixed or not setup.problem.mdp.known:
         return setup.designer.needed
     return unplanned(setup, setup.stage.grid.policy(design), 1)
-
-
-def _ahead(setup: Setup, explore: Floats | None, design: Floats) -> Floats:
-    """What the tracker adds to visits, for the rows of the exploration and of the design."""
-    rows = [] if explore is None else [setup.offsets[explore.ndim == 3]]
-    return np.concatenate([*rows, setup.offsets[design.ndim == 3]])
 
 
 def quick_loops(setup: Setup, scene: Scene, history: int) -> tuple[bool, bool]:
