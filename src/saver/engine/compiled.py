@@ -65,7 +65,7 @@ class Setting:
             design = by_step(problem.mdp, design)
         self.scene = lay_scene(scenario, setup)
         self.rails = lay_rails(setup, scenario, truth, job.history)
-        self.rules = rules = lay_rules(setup, scenario, truth, self.scene, (explore, design), job.fair)
+        self.rules = rules = lay_rules(setup, truth, self.scene, (explore, design), job.fair)
         draws_explore = rules.explorations > 0 and not rules.explore_tracked
         self.policies = (
             explore if draws_explore else problem.baseline,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from saver._types import Floats, Ints
+from saver._types import Floats
 from saver.collect import Collector, Setup
 from saver.collect.knowledge import extra, floored
 from saver.collect.state import unplanned
@@ -172,19 +172,15 @@ def rows_of(stage: Stage, policy: Floats) -> Floats:
     return np.array(policy[nodes.step, nodes.state] if policy.ndim == 3 else policy, order="C")
 
 
-def lay_rules(
-    setup: Setup,
-    scenario: Scenario,
-    truth: Truth,
-    scene: Scene,
-    policies: tuple[Floats, Floats],
-    fair: bool = False,
-) -> Rules:
+def lay_rules(setup: Setup, truth: Truth, scene: Scene, policies: tuple[Floats, Floats], fair: bool) -> Rules:
     """The collector's choices; `policies` are the exploration and the design."""
-    problem, collector, stage = setup.problem, setup.collector, setup.stage
+    world, problem, collector, stage = truth.scenario.world, setup.problem, setup.collector, setup.stage
     variance = setup.knowledge.variance
     known, tracked = problem.mdp.known, collector.track != "sample"
     explore, design = policies if setup.explorations else (None, policies[1])
+    needed = setup.designer.needed  # before anything is planned, or for good where the design never changes
+    if known and setup.designer.fixed:
+        needed = unplanned(setup, stage.grid.policy(design), 1)
     ahead = [setup.offsets[policy.ndim == 3] for policy in (explore, design) if policy is not None]
     return Rules(
         episodes=setup.episodes,
@@ -208,10 +204,10 @@ def lay_rules(
         paths=collector.certified and known and not stage.deterministic,
         earner=collector.fallback == "earner" and known,
         keeps_visits=collector.ledger in ("none", "latest", "plugin") and known,
-        law=lay_law(scenario.world.reward)[0],
-        shared=scenario.world.outcome == SHARED,
+        law=lay_law(world.reward)[0],
+        shared=world.outcome == SHARED,
         values=np.array(list(truth.values.values())),
-        watched=is_watched(scenario.world.reward, scene.pairs),
+        watched=is_watched(world.reward, scene.pairs),
         width=first_width(problem, setup.episodes),
         extra=extra(problem, collector, setup.episodes),
         caution=float(collector.caution),
@@ -219,7 +215,7 @@ def lay_rules(
         whole_plans=known
         and len(problem.mdp.layers) == problem.mdp.horizon
         and bool(problem.mdp.flow[problem.mdp.pairs(problem.mdp.layers[-1])].nnz),
-        needed=_needed(setup, design).ravel(),
+        needed=needed.ravel(),
         known_variance=np.zeros((0, 0)) if variance is None else floored(variance),
         weighing=_weighing(setup, fair),
     )
@@ -243,13 +239,6 @@ def _weighing(setup: Setup, fair: bool) -> Weighing:
         floor=keepers[0].floor if keepers else nothing,
         ceiling=keepers[0].ceiling if keepers else nothing,
     )
-
-
-def _needed(setup: Setup, design: Floats) -> Ints:
-    """What comes first before anything is planned, or for good where the design never changes."""
-    if not setup.designer.fixed or not setup.problem.mdp.known:
-        return setup.designer.needed
-    return unplanned(setup, setup.stage.grid.policy(design), 1)
 
 
 def quick_loops(setup: Setup, scene: Scene, history: int) -> tuple[bool, bool]:
