@@ -89,6 +89,10 @@ class Setting:
         general = not (one_way or one_step)
         return several or None, general or None, one_way or None, one_step or None
 
+    def room(self, checkpoints: Ints, runs: int) -> Out:
+        """For what is kept of so many runs."""
+        return Out.room(checkpoints, runs, len(self.truth.values), len(self.truth.required))
+
     def streams(self, rows: range) -> tuple[Any, Any]:
         """The streams of these runs, [runs, 4]: for acting, if anything is drawn there, and the world's."""
         world = np.array([stream(child_seed(self.seed, r, 1)) for r in rows])
@@ -135,7 +139,7 @@ class Worker:
 
     def load(self, checkpoints: Ints) -> None:
         """Play no episode, so that all is compiled."""
-        out = self.setting.job.room(checkpoints, 1)
+        out = self.setting.room(checkpoints, 1)
         most, self.most, self.run.now.done = self.most, 0, 0
         self.advance(out, *self.setting.streams(range(1)))
         self.most = most
@@ -234,7 +238,7 @@ class Worker:
     def _explain(self, r: int, checkpoints: Ints) -> None:
         """Let the reference say what was refused."""
         s = self.setting
-        run_once(s.job, s.job.room(checkpoints, 1).of(0), child_seed(s.seed, r))
+        run_once(s.job, s.room(checkpoints, 1).of(0), child_seed(s.seed, r))
         raise SaverError(f"run {r} was refused by the compiled engine only; use engine='reference'")
 
 
@@ -242,7 +246,7 @@ def run_compiled(
     setting: Setting, checkpoints: Ints, runs: int, threads: int, tick: Callable[[int], None]
 ) -> Out:
     """All runs; `tick` is told how many were done."""
-    kept, stop = setting.job.room(checkpoints, runs), np.zeros(1, dtype=np.int64)
+    kept, stop = setting.room(checkpoints, runs), np.zeros(1, dtype=np.int64)
     size = max(1, min(setting.batch, -(-runs // threads)))
     turns = [range(first, min(first + size, runs)) for first in range(0, runs, size)]
     own = threading.local()  # a worker of each thread

@@ -32,16 +32,12 @@ class Job(NamedTuple):
     fair: bool = False
     history: int = 0
 
-    def room(self, checkpoints: Ints, runs: int) -> Out:
-        """For what is kept of so many runs."""
-        return Out.room(checkpoints, runs, len(self.truth.values), len(self.truth.required))
-
 
 def run_reference(
     job: Job, checkpoints: Ints, seed: int | np.random.SeedSequence, runs: int, tick: Callable[[int], None]
 ) -> Out:
     """All runs, one after the other; `tick` is told after each."""
-    kept = job.room(checkpoints, runs)
+    kept = Out.room(checkpoints, runs, len(job.truth.values), len(job.truth.required))
     for r in range(runs):
         run_once(job, kept.of(r), child_seed(seed, r))
         tick(1)
