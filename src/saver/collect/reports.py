@@ -159,7 +159,7 @@ def uncertainty_rows(rows: list[Uncertain], most: int = 10) -> list[str]:
     return lines
 
 
-def write(folder: Path, name: str, text: str) -> Path:
+def write(folder: Path, name: str, text: str) -> None:
     """One file, whole or not at all."""
     path = folder / name
     try:
@@ -167,7 +167,6 @@ def write(folder: Path, name: str, text: str) -> Path:
             partial.write_text(text, encoding="utf-8")
     except OSError as cause:
         raise InvalidData(f"cannot write {path}: {cause.strerror or cause}; give another folder") from None
-    return path
 
 
 def as_csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
