@@ -130,26 +130,16 @@ def seen(setup: Setup, complete: bool, final_state: int | str | None, first: Any
 
 
 def _check_actions(setup: Setup, trial: Trial, episode: Episode, likely: Floats) -> None:
-    check_possible(
-        setup.problem.mdp, episode, likely, f"trial {trial.number}", "tell the actions that trial.act gave"
-    )
-    if _is_drawn(setup, trial):
-        _check_drawn(setup, trial, episode)
-
-
-def _is_drawn(setup: Setup, trial: Trial) -> bool:
-    """Whether the promise counts a trial as what its draws make of it."""
-    decides = setup.stage.deterministic and trial.draws is not None
-    return setup.collector.certified and decides and trial.kind != "baseline"
-
-
-def _check_drawn(setup: Setup, trial: Trial, episode: Episode) -> None:
-    """Refuse another way than the one that was drawn, and counted, when the trial was asked."""
+    """Refuse what the policy cannot do, and another way than the one that was drawn, and counted."""
+    mdp, told = setup.problem.mdp, "tell the actions that trial.act gave"
+    check_possible(mdp, episode, likely, f"trial {trial.number}", told)
+    counts = setup.collector.certified and setup.stage.deterministic and trial.draws is not None
+    if not counts or trial.kind == "baseline":  # the promise does not ask what was drawn
+        return
     drawn = np.array([trial.act(t, int(state)) for t, state in enumerate(episode.states)])
     if len(other := np.flatnonzero(drawn != episode.actions)):
-        t, mdp = other[0], setup.problem.mdp
-        told, wanted = mdp.action_label(episode.actions[t]), mdp.action_label(drawn[t])
+        t = other[0]
         raise InvalidData(
-            f"{told} in {mdp.state_label(episode.states[t])} at step {t} is not {wanted}, which trial "
-            f"{trial.number} drew; tell the actions that trial.act gave"
+            f"{mdp.action_label(episode.actions[t])} in {mdp.state_label(episode.states[t])} at step {t} is "
+            f"not {mdp.action_label(drawn[t])}, which trial {trial.number} drew; {told}"
         )

@@ -17,7 +17,6 @@ from saver.estimate.asymptotic import heavy, in_the_limit
 from saver.estimate.certainty import learned_parts, noise_of, weighted
 from saver.estimate.log import estimate, seen_moves
 from saver.kernels.bounds.spread import Declared
-from saver.play.policy import Policy
 from saver.problem import checks
 from saver.problem.bellman import DIFFERENCE, difference, weights
 from saver.problem.statement import Problem
@@ -233,17 +232,15 @@ def _parts(setup: Setup, state: State, asked: Wanted) -> tuple[Floats, Floats]:
 
 def _planned(setup: Setup, state: State) -> Floats:
     """Visits to come by the present design, [S, A]; the target's where there is none yet."""
-    left, stage = max(0, state.left(setup.episodes)), setup.stage
-    if not setup.problem.mdp.known:
-        if state.plan is None or state.plan.reach is None:
-            return np.zeros((stage.mdp.states, stage.mdp.actions))
-        rows = Policy(stage.grid, state.plan.by_step, state.plan.rows).by_node()
-        return left * stage.grid.by_state(state.plan.reach[:, None] * rows)
-    policy = stage.grid.policy(setup.problem.question.reference)
-    if state.plan is not None:
-        policy = Policy(stage.grid, state.plan.by_step, state.plan.rows)
-    found: Floats = left * stage.grid.by_state(stage.play(policy).flow)
-    return found
+    grid, follows = setup.stage.grid, state.following
+    if setup.problem.mdp.known:
+        policy = grid.policy(setup.problem.question.reference) if follows is None else follows.policy
+        flow = setup.stage.play(policy).flow
+    elif follows is None or follows.plan.reach is None:
+        return np.zeros((grid.mdp.states, grid.mdp.actions))
+    else:
+        flow = follows.plan.reach[:, None] * follows.policy.by_node()
+    return max(0, state.left(setup.episodes)) * grid.by_state(flow)
 
 
 # -- how it went ---------------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from saver.collect.events import Abandoned, Asked, Cancelled, Event, Extended, L
 from saver.collect.setup import Setup
 from saver.collect.state import State, following, policy_of, settle
 from saver.estimate.importance import take_weighted
-from saver.problem.episode import Episode
 
 
 def apply(setup: Setup, state: State, event: Event) -> State:
@@ -60,8 +59,10 @@ def _told(setup: Setup, state: State, event: Told) -> None:
             chances = trial.follows.chances(episode.states, episode.actions)
             take_weighted(setup.problem.mdp, setup.problem.first, state.sums, episode, chances)
         state.sums.add(setup.problem.mdp, episode, event.complete)
-    if learned:
-        _guarded(setup, state, episode)
+    if learned:  # of each guardrail, in the units in which it was told
+        for guarded, moments in zip(setup.problem.rails, state.guarded(setup.problem), strict=True):
+            if (column := guarded.column(episode)) is not None:
+                moments.extend(episode.states, episode.actions, column)
     count_visits(state.counts[trial.kind], setup.stage.grid.slot, episode.states, episode.actions)
     state.told[trial.kind] += 1
     for name, keeper, rail in setup.heard:
@@ -105,10 +106,3 @@ def _learned(setup: Setup, state: State, event: Learned) -> None:
     for name, keeper in setup.keepers.items():
         book = setup.rails.get(name)
         keeper.learn(state.books[name], history.sums if book is None else history.guarded[book.name])
-
-
-def _guarded(setup: Setup, state: State, episode: Episode) -> None:
-    """What was seen of each guardrail, in the units in which it was told."""
-    for rail, moments in zip(setup.problem.rails, state.guarded(setup.problem), strict=True):
-        if (column := rail.column(episode)) is not None:
-            moments.extend(episode.states, episode.actions, column)

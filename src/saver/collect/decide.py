@@ -54,7 +54,7 @@ def decide(setup: Setup, state: State) -> Asked:
         candidate = explore(setup, state, exploration_of(setup, explored))
     else:
         explored = None
-        if plan_due(setup, state):
+        if state.plan is None or (not setup.designer.fixed and state.asked + 1 >= state.plan.until):
             made = new_plan(setup, state)
             plan = following(setup, made, state.more)
         candidate = design(setup, state, plan)
@@ -127,13 +127,6 @@ def _follow(setup: Setup, policy: Policy, counts: Floats, first: Bools | None) -
     return grid.choices(policy.by_step, chosen).rows, policy.by_step
 
 
-def plan_due(setup: Setup, state: State) -> bool:
-    """Whether a design is to be made now."""
-    if state.plan is None:
-        return True
-    return not setup.designer.fixed and state.asked + 1 >= state.plan.until
-
-
 def new_plan(setup: Setup, state: State) -> Plan:
     """The design for what is believed now."""
     number, before, warm = state.asked + 1, state.following, None
@@ -195,17 +188,8 @@ def come_first(setup: Setup, state: State, needed: Ints) -> Bools:
     without a second one the estimate has no standard error.
     """
     enough = 1 if 2 * (state.spent + 1) <= setup.episodes else 2
-    first: Bools = waiting(needed, state.sums.rewards.counts, state.outstanding.expecting, enough)
-    return first
-
-
-@brief
-def waiting(needed: Any, seen: Any, expecting: Any, enough: int) -> Any:
-    """`come_first`, of counts [S, A]."""
-    first = np.zeros(seen.shape, dtype=np.bool_)
-    for s in range(seen.shape[0]):
-        for a in range(seen.shape[1]):
-            first[s, a] = needed[s, a] <= enough and seen[s, a] < enough and expecting[s, a] == 0
+    few = state.sums.rewards.counts < enough
+    first: Bools = (needed <= enough) & few & (state.outstanding.expecting == 0)
     return first
 
 

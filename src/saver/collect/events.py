@@ -211,9 +211,7 @@ class Trial:
 
     def same_as(self, other: Trial) -> bool:
         """Whether both are the same trial, perhaps after a restart."""
-        return self is other or (
-            (self.number, self.kind) == (other.number, other.kind)
-            and self.follows.key == other.follows.key
-            and (self.draws is None) == (other.draws is None)
-            and (self.draws is None or np.array_equal(self.draws, other.draws))  # type: ignore[arg-type]
-        )
+        if self is other:
+            return True
+        mine, others = ((one.number, one.kind, one.follows.key) for one in (self, other))
+        return mine == others and np.array_equal(self.draws, other.draws)  # type: ignore[arg-type]

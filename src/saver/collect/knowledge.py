@@ -12,7 +12,7 @@ from saver._types import Floats, Ints
 from saver.collect.collectors import Collector
 from saver.errors import InvalidProblem
 from saver.estimate.recursion import Moves
-from saver.kernels.believing import HALF, SMALLEST_VARIANCE, believe
+from saver.kernels.believing import HALF, SMALLEST_VARIANCE
 from saver.problem import checks
 from saver.problem.moments import Moments
 from saver.problem.statement import Problem
@@ -123,17 +123,6 @@ def _model(problem: Problem, given: Any) -> Any:
             f"as the problem's, {sizes[1]}"
         )
     return given
-
-
-def believed_variance(
-    problem: Problem, collector: Collector, known: Knowledge, episodes: int, rewards: Moments
-) -> Floats:
-    """(sample deviation + bonus width)^2, or the truth where it is known; floored."""
-    if known.variance is not None:
-        return floored(known.variance)
-    believed, caution = np.empty(rewards.mean.shape), float(collector.caution)
-    believe(rewards.counts, rewards.squares, extra(problem, collector, episodes), caution, believed)
-    return floored(believed)
 
 
 def extra(problem: Problem, collector: Collector, episodes: int) -> float:

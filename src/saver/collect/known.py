@@ -49,12 +49,14 @@ class Budget:
     of: dict[str, float] = field(default_factory=dict)
 
 
-def alone(method: F) -> F:
-    """One call at a time: other threads wait, and a design that calls back is refused."""
+def reading(method: F, alone: bool = False) -> F:
+    """Not while another thread changes the campaign."""
 
     @functools.wraps(method)
     def guarded(self: Known, *arguments: Any, **options: Any) -> Any:
         with self._lock, plainly(self._setup.small):
+            if not alone:
+                return method(self, *arguments, **options)
             if self._busy:
                 raise InvalidData(f"{method.__name__} was called from inside a design; it must not be")
             if self._torn:
@@ -71,15 +73,9 @@ def alone(method: F) -> F:
     return cast(F, guarded)
 
 
-def reading(method: F) -> F:
-    """Not while another thread changes the campaign."""
-
-    @functools.wraps(method)
-    def guarded(self: Known, *arguments: Any, **options: Any) -> Any:
-        with self._lock, plainly(self._setup.small):
-            return method(self, *arguments, **options)
-
-    return cast(F, guarded)
+def alone(method: F) -> F:
+    """One call at a time: other threads wait, and a design that calls back is refused."""
+    return reading(method, alone=True)
 
 
 class Known:

@@ -9,23 +9,22 @@ import numpy as np
 from saver._types import Floats, Ints
 from saver.collect.collectors import Collector
 from saver.collect.knowledge import Statistics
-from saver.collect.planning import Designed, needed_pairs, safe_plan
+from saver.collect.planning import Designed, Designer, needed_pairs, safe_plan
 from saver.design import Planner
 from saver.errors import InvalidProblem
 from saver.estimate.recursion import Answers, Prices, prices
 from saver.kernels.believing import UNNEEDED, average, hope, shrunk, tried
 from saver.play.foresight import Foresight
-from saver.problem import checks
 from saver.problem.bellman import by_step, question, visits, weights
 from saver.problem.statement import Problem
 
 DESIGNS = ("exact", "target", "baseline")
 
 
-class Learner:
+class Learner(Designer):
     """Plans in the model of what was told; the target is followed where nothing was seen."""
 
-    is_tree, planner, only_state, exact_on_graph = False, None, None, False
+    is_tree, planner, only_state = False, None, None
 
     def __init__(self, problem: Problem, collector: Collector, episodes: int) -> None:
         self.problem, self.collector, self.episodes = problem, collector, episodes
@@ -50,30 +49,17 @@ class Learner:
         """Whether the design never changes."""
         return self.collector.design in ("target", "baseline")
 
-    @property
-    def paced(self) -> bool:
-        """Whether the design is told what the ledger can afford."""
-        return self.collector.design == "exact" and self.collector.promises
-
-    def design(
-        self, statistics: Statistics, variance: Floats, required: Floats, paced: Floats, warm: Any = None
-    ) -> Designed:
-        """The design for what is believed; `warm` is the last one, as a table."""
-        problem, design = self.problem, self.collector.design
-        if callable(design):
-            made = checks.policy(
-                problem.mdp, design(statistics), "the policy that the design returned", known=False
-            )
-            return Designed(np.array(made))
-        if design == "baseline":
-            return Designed(problem.baseline)
-        if self.fixed or not statistics.counts.any():
-            return Designed(problem.first if len(problem.targets) == 1 else self.unseen)
-        return self._exact(statistics, variance, required, paced, warm)
+    def _closed(self, statistics: Statistics, variance: Floats) -> Floats:
+        """The baseline, or the targets."""
+        followed: Floats = self.problem.first if len(self.problem.targets) == 1 else self.unseen
+        return self.problem.baseline if self.collector.design == "baseline" else followed
 
     def _exact(
         self, statistics: Statistics, variance: Floats, required: Floats, paced: Floats, warm: Any
     ) -> Designed:
+        """`warm` is the last design, as a table."""
+        if not statistics.counts.any():
+            return Designed(self._closed(statistics, variance))
         problem, model, moves = self.problem, statistics.model, statistics.moves
         assert moves is not None
         asked = question(model, problem.targets, problem.baseline, problem.estimand)
@@ -87,7 +73,9 @@ class Learner:
             by_reward, by_move = (shrunk(price, usual, counts) for price in found[:2])
             found = Prices(by_reward, by_move, found.start)
         apart = moves.apart(counts)
-        planner, means = self._planner(model), problem.means(statistics.constraint_mean)
+        # what depends only on which moves were seen is kept from plan to plan
+        planner = self._last = (self._last and self._last.moved(model)) or Planner(model)
+        means = problem.means(statistics.constraint_mean)
         plan = safe_plan(
             planner,
             problem,
@@ -104,19 +92,9 @@ class Learner:
         policy[off] = self.unseen[off]
         if not oracle:
             tried(policy, self.unseen, counts)
-        needed = self._unplanned(asked.size, flow, statistics.episode)
+        to_come = (self.episodes - statistics.episode + 1) * flow.sum(axis=0)
+        needed = np.where(to_come >= 1.0, UNNEEDED, needed_pairs(asked.size, self.episodes))
         return Designed(policy, None, flow.sum(axis=2), needed, Foresight.of(statistics, means))
-
-    def _planner(self, model: Any) -> Planner:
-        """What depends only on which moves were seen is kept from plan to plan."""
-        last = self._last
-        self._last = made = (last and last.moved(model)) or Planner(model)
-        return made
-
-    def _unplanned(self, size: Floats, flow: Floats, number: int) -> Ints:
-        """What comes first: pairs with weight that the plan will not visit by itself."""
-        to_come = (self.episodes - number + 1) * flow.sum(axis=0)
-        return np.where(to_come >= 1.0, UNNEEDED, needed_pairs(size, self.episodes))
 
 
 def answers(problem: Problem) -> Answers:

@@ -24,6 +24,7 @@ from saver.problem.statement import Problem
 from saver.safety.argument import paper_lower, paper_width
 
 SMALLEST = 1e-9  # span of a value
+NEEDS = {"closed-form": {"variance"}, "as-printed": {"variance"}, "exact": {"variance", "constraint_mean"}}
 
 
 class Designed(NamedTuple):
@@ -59,16 +60,10 @@ class Designer:
     @cached_property
     def fixed(self) -> bool:
         """Whether the design never changes."""
-        needs = {
-            "closed-form": {"variance"},
-            "as-printed": {"variance"},
-            "exact": {"variance", "constraint_mean"},
-        }
-        needs["sepec"] = {"pilot"} if self.collector.side_information == "pilot" else set()
-        design = self.collector.design
-        return (
-            not callable(design) and not self.paced and needs.get(design, set()) <= set(self.collector.knows)
-        )
+        design, piloted = self.collector.design, self.collector.side_information == "pilot"
+        if callable(design) or self.paced or (design == "sepec" and piloted):
+            return False
+        return NEEDS.get(design, set()) <= set(self.collector.knows)
 
     @property
     def paced(self) -> bool:
@@ -86,15 +81,14 @@ class Designer:
         """The design for what is believed; `required` and `paced`, of each guardrail, and `warm`, where the
         last solve ended, if it is exact.
         """
+        if callable(self.collector.design):
+            return Designed(self._own(statistics))
         if self.collector.design == "exact":
             return self._exact(statistics, variance, required, paced, warm)
         return Designed(self._closed(statistics, variance))
 
     def _closed(self, statistics: Statistics, variance: Floats) -> Floats:
         problem, design = self.problem, self.collector.design
-        if callable(design):
-            made = checks.policy(problem.mdp, design(statistics), "the policy that the design returned")
-            return np.array(made)  # a copy: the function may use its array again
         if design in ("closed-form", "as-printed") and self.is_tree:
             return tree(problem.mdp, self.asked.reference, self.asked.factor * variance).policy
         if design in ("closed-form", "as-printed"):
@@ -107,7 +101,12 @@ class Designer:
             "target": self.asked.reference,
             "baseline": problem.baseline,
         }
-        return named[design]
+        return named[str(design)]
+
+    def _own(self, statistics: Statistics) -> Floats:
+        """The user's design; a copy: the function may use its array again."""
+        made, mdp = self.collector.design(statistics), self.problem.mdp  # type: ignore[operator]
+        return np.array(checks.policy(mdp, made, "the policy that the design returned", mdp.known))
 
     def _exact(
         self, statistics: Statistics, variance: Floats, required: Floats, paced: Floats, warm: Any

@@ -159,12 +159,11 @@ def uncertainty_rows(rows: list[Uncertain], most: int = 10) -> list[str]:
     return lines
 
 
-def write(folder: Path, name: str, text: str) -> Path:
+def write(folder: Path, name: str, text: str) -> None:
     """One file, whole or not at all."""
     path = folder / name
     with written(path, "another folder") as partial:
         partial.write_text(text, encoding="utf-8")
-    return path
 
 
 def as_csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

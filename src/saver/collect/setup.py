@@ -13,13 +13,14 @@ from saver._jit import plainly
 from saver._types import Floats
 from saver.collect.collectors import Collector, find_collector
 from saver.collect.events import Trial
-from saver.collect.knowledge import Knowledge, believed_variance
+from saver.collect.knowledge import Knowledge, extra, floored
 from saver.collect.learning import Learner
 from saver.collect.planning import Designer
 from saver.design import coverage
 from saver.errors import InvalidProblem
 from saver.estimate.anytime import Anytime
 from saver.estimate.interval import DECLARE
+from saver.kernels.believing import believe
 from saver.play import Play, stage_of
 from saver.play.policy import Policy
 from saver.problem import checks
@@ -62,10 +63,8 @@ class Setup:
         checks.kind("problem", problem, Problem)
         self.problem, self.collector, self.small = problem, find_collector(collector), is_small(problem)
         self.episodes = checks.whole("episodes", episodes, 1)
-        self.losses, self.order = (
-            checks.choice("losses", losses, LOSSES),
-            checks.choice("order", order, ORDERS),
-        )
+        self.losses = checks.choice("losses", losses, LOSSES)
+        self.order = checks.choice("order", order, ORDERS)
         if until is not None:
             checks.kind("until", until, Precise)
         if knowledge is not None:
@@ -79,14 +78,18 @@ class Setup:
         """What is made of all that, once."""
         problem = self.problem
         plans = Designer if problem.mdp.known else Learner
-        self.designer: Designer | Learner = plans(problem, self.collector, self.episodes)
+        self.designer = plans(problem, self.collector, self.episodes)
         self.knowledge = knowledge.limited(problem, self.collector.knows)
         self.stage = stage_of(problem.mdp)
         terms = Terms(problem, self.episodes, self.stage, self.losses, self.order)
         self.guards = tuple(self._kept(place, rail) for place, rail in enumerate(problem.rails))
-        self.ledgers = self._ledgers(terms)
-        used = [kept.used for kept in self.guards if kept.used is not None]
-        self.gated = {book: self.ledgers[book] for book in used}  # those behind the gate
+        self.ledgers: dict[str, Ledger] = {}
+        self.gated: dict[str, Ledger] = {}  # those behind the gate
+        for rail, used, plugin in self.guards:
+            own = terms.of(rail)
+            self.ledgers[plugin] = ledger_for("plugin", own)
+            if used is not None:
+                self.ledgers[used] = self.gated[used] = ledger_for(self.collector.ledger, own)
         self.rails = {book: kept.rail for kept in self.guards for book in kept[1:] if book is not None}
         self.anytime: dict[str, Anytime] = {}  # by target
         if problem.reward is not None and problem.mdp.known:
@@ -112,15 +115,6 @@ class Setup:
         """The books of a guardrail: of the first they are named by their kind alone."""
         end = f" {rail.name}" if place else ""
         return Kept(rail, None if self.collector.ledger == "none" else USED + end, PLUGIN + end)
-
-    def _ledgers(self, terms: Terms) -> dict[str, Ledger]:
-        found = {}
-        for kept in self.guards:
-            own = terms.of(kept.rail)
-            found[kept.plugin] = ledger_for("plugin", own)
-            if kept.used is not None:
-                found[kept.used] = ledger_for(self.collector.ledger, own)
-        return found
 
     def promised(self, trial: Trial) -> Play:
         """What the promise counts a trial as."""
@@ -185,8 +179,12 @@ class Setup:
         return self.stage.grid.policy(table)
 
     def variance(self, rewards: Moments) -> Floats:
-        """What is believed about reward variances."""
-        return believed_variance(self.problem, self.collector, self.knowledge, self.episodes, rewards)
+        """(sample deviation + bonus width)^2, or the truth where it is known; floored."""
+        if self.knowledge.variance is not None:
+            return floored(self.knowledge.variance)
+        believed, more = np.empty(rewards.mean.shape), extra(self.problem, self.collector, self.episodes)
+        believe(rewards.counts, rewards.squares, more, float(self.collector.caution), believed)
+        return floored(believed)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -62,7 +62,8 @@ def load(
         if plain["fingerprint"] != fingerprint_of(problem, collector):
             raise InvalidData("the state is of another problem or collector; restore it with those")
         losses, order = plain["feedback"]
-        known, until = _knowledge(plain["knowledge"]), unpack(plain.get("until"))
+        known = Knowledge(**{name: unpack(item) for name, item in plain["knowledge"].items()})
+        until = unpack(plain.get("until"))
         setup = Setup(problem, collector, plain["episodes"], known, losses, order, until)
         state = unpack(plain["state"])
         state.out = _load_out(setup, plain["out"])
@@ -86,39 +87,25 @@ def checksum(plain: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
-def _knowledge(plain: dict[str, Any]) -> Knowledge:
-    return Knowledge(**{name: unpack(item) for name, item in plain.items()})
-
-
 def _dump_out(trials: list[Trial]) -> dict[str, Any]:
     """Trials that are out: policies that differ little from one to the next are kept as differences."""
     tables = {trial.follows.key: trial.follows for trial in trials if not trial.follows.chosen}
     places = {key: place for place, key in enumerate(tables)}
-    chosen = {
-        by_step: [trial.follows.rows for trial in trials if _is_chosen(trial, by_step)]
-        for by_step in (False, True)
-    }
-    drawn = [trial.draws for trial in trials if trial.draws is not None]
+    chosen: dict[bool, list[Any]] = {False: [], True: []}
+    lines, drawn = [], [trial.draws for trial in trials if trial.draws is not None]
+    for trial in trials:
+        follows = trial.follows
+        if follows.chosen:
+            chosen[follows.by_step].append(follows.rows)
+        place = -1 if follows.chosen else places[follows.key]
+        lines.append([trial.number, trial.kind, follows.by_step, place, trial.draws is not None])
     return {
-        "trials": [
-            [
-                trial.number,
-                trial.kind,
-                trial.follows.by_step,
-                -1 if trial.follows.chosen else places[trial.follows.key],
-                trial.draws is not None,
-            ]
-            for trial in trials
-        ],
+        "trials": lines,
         "tables": [[policy.by_step, pack(policy.rows, small=True)] for policy in tables.values()],
         "by state": pack(_differences(chosen[False]), small=True),
         "by node": pack(_differences(chosen[True]), small=True),
         "draws": pack(np.array(drawn), small=True),
     }
-
-
-def _is_chosen(trial: Trial, by_step: bool) -> bool:
-    return trial.follows.chosen and trial.follows.by_step == by_step
 
 
 def _differences(rows: list[Any]) -> Any:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import queue
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from copy import copy
 from typing import Any, cast
@@ -15,17 +14,17 @@ from scipy import sparse
 
 from saver._interrupt import postponed
 from saver._types import Ints
-from saver.collect import Collector, Setup
+from saver.collect import Setup
 from saver.collect.decide import new_plan
 from saver.collect.knowledge import Statistics
 from saver.collect.state import State, following, unplanned
 from saver.engine.layout import lay_rules, lay_scene, lay_sheets, quick_loops, rows_of
 from saver.engine.layrails import lay_free, lay_rails, lay_study
-from saver.engine.reference import interval_of, run_once
+from saver.engine.reference import Job, interval_of, run_once
 from saver.errors import SaverError
 from saver.estimate.asymptotic import in_the_limit
 from saver.estimate.certainty import certainty_estimated
-from saver.estimate.interval import LEVEL, Estimate
+from saver.estimate.interval import LEVEL
 from saver.estimate.recursion import Moves
 from saver.kernels import advancing as kernel
 from saver.kernels.believing import next_plan
@@ -43,8 +42,7 @@ from saver.problem.bellman import by_step
 from saver.problem.checks import child_seed
 from saver.problem.moments import Moments
 from saver.problem.moving import met, still
-from saver.problem.world import Scenario
-from saver.simulator import Truth, knowledge_of
+from saver.simulator import knowledge_of
 
 STEPS, MANY = 2_000_000, 64  # steps and runs of one batch
 
@@ -52,18 +50,11 @@ STEPS, MANY = 2_000_000, 64  # steps and runs of one batch
 class Setting:
     """What all runs share: the scenario and the collector as arrays."""
 
-    def __init__(
-        self,
-        scenario: Scenario,
-        collector: Collector,
-        episodes: int,
-        seed: int | np.random.SeedSequence,
-        truth: Truth,
-        fair: bool = False,
-        history: int = 0,
-    ) -> None:
-        self.scenario, self.collector, self.episodes, self.truth = scenario, collector, episodes, truth
-        self.history, self.seed, problem = history, child_seed(seed), scenario.problem
+    def __init__(self, job: Job, seed: int | np.random.SeedSequence) -> None:
+        self.job, self.seed = job, child_seed(seed)
+        self.scenario, self.collector, self.episodes, self.truth = job[:4]
+        scenario, collector, episodes, truth = job[:4]
+        problem = scenario.problem
         self.setup = setup = Setup(problem, collector, episodes, knowledge_of(scenario, collector))
         self.lock = threading.Lock()  # users' designs and remembered plays are for one thread at a time
         self.known, stage = problem.mdp.known, setup.stage
@@ -73,8 +64,8 @@ class Setting:
         elif collector.design == "closed-form" and not setup.designer.is_tree:
             design = by_step(problem.mdp, design)
         self.scene = lay_scene(scenario, setup)
-        self.rails = lay_rails(setup, scenario, truth, history)
-        self.rules = rules = lay_rules(setup, scenario, truth, self.scene, (explore, design), fair)
+        self.rails = lay_rails(setup, scenario, truth, job.history)
+        self.rules = rules = lay_rules(setup, truth, self.scene, (explore, design), job.fair)
         draws_explore = rules.explorations > 0 and not rules.explore_tracked
         self.policies = (
             explore if draws_explore else problem.baseline,
@@ -94,7 +85,7 @@ class Setting:
     def loops(self) -> tuple[Any, ...]:
         """Which parts are compiled: for several guardrails, and one of the three loops."""
         several = len(self.scenario.problem.rails) > 1
-        one_way, one_step = quick_loops(self.setup, self.scene, self.history)
+        one_way, one_step = quick_loops(self.setup, self.scene, self.job.history)
         general = not (one_way or one_step)
         return several or None, general or None, one_way or None, one_step or None
 
@@ -218,9 +209,14 @@ class Worker:
             self.free = self.free.changed(belief=Followed.of(believed, len(run.path)))
 
     def _look(self, out: Out) -> None:
-        """What is kept of the estimates at a checkpoint; intervals at all times are right in the limit."""
-        now, s, promised = self.run.now, self.setting, self.setting.scenario.problem.reward is not None
-        for i, found in enumerate(self._estimates()):
+        """What is kept at a checkpoint, by estimated moves; intervals at all times are right in the limit."""
+        now, s, problem = self.run.now, self.setting, self.setting.scenario.problem
+        moves, rewards, promised = self._moves(), self._moments()[0], problem.reward is not None
+        against = None if problem.against is None else problem.policy(problem.against)
+        for i, target in enumerate(problem.targets.values()):
+            found = certainty_estimated(
+                problem.mdp, target, rewards, moves, reward=problem.reward, against=against
+            )
             for name, number in interval_of(found).items():
                 out.answers[name][now.row, i, now.point - 1] = number
             kept = out.answers[now.row, i, now.point - 1]
@@ -239,21 +235,10 @@ class Worker:
         starts = np.zeros(0) if self.free is None else self.free.starts.copy()
         return Moves(counts, run.ends[0].copy(), paid, run.ends[1].copy(), starts)
 
-    def _estimates(self) -> Iterator[Estimate]:
-        """Of each target, by estimated transitions."""
-        problem = self.setting.scenario.problem
-        moves, rewards = self._moves(), self._moments()[0]
-        against = None if problem.against is None else problem.policy(problem.against)
-        for target in problem.targets.values():
-            yield certainty_estimated(
-                problem.mdp, target, rewards, moves, reward=problem.reward, against=against
-            )
-
     def _explain(self, r: int, checkpoints: Ints) -> None:
         """Let the reference say what was refused."""
         s = self.setting
-        own, kept = child_seed(s.seed, r), s.room(checkpoints, 1).of(0)
-        run_once(s.scenario, s.collector, s.episodes, kept, own, s.truth, history=s.history)
+        run_once(s.job, s.room(checkpoints, 1).of(0), child_seed(s.seed, r))
         raise SaverError(f"run {r} was refused by the compiled engine only; use engine='reference'")
 
 
@@ -261,38 +246,31 @@ def run_compiled(
     setting: Setting, checkpoints: Ints, runs: int, threads: int, tick: Callable[[int], None]
 ) -> Out:
     """All runs; `tick` is told how many were done."""
-    kept = setting.room(checkpoints, runs)
-    stop, finished = np.zeros(1, dtype=np.int64), queue.SimpleQueue[int]()
+    kept, stop = setting.room(checkpoints, runs), np.zeros(1, dtype=np.int64)
     size = max(1, min(setting.batch, -(-runs // threads)))
-    turns = iter([range(first, min(first + size, runs)) for first in range(0, runs, size)])
+    turns = [range(first, min(first + size, runs)) for first in range(0, runs, size)]
+    own = threading.local()  # a worker of each thread
 
     def halt() -> None:
         stop[0] = 1
 
-    def work() -> None:
+    def play(rows: range) -> int:
+        if stop[0]:
+            return 0
         try:
-            worker = Worker(setting, stop)
-            for rows in turns:
-                if stop[0]:
-                    break
-                worker.play(rows, kept.of(slice(rows.start, rows.stop)))
-                finished.put(len(rows))
+            own.worker = getattr(own, "worker", None) or Worker(setting, stop)
+            own.worker.play(rows, kept.of(slice(rows.start, rows.stop)))
         except BaseException:
             halt()
             raise
+        return len(rows)
 
     Worker(setting, stop).load(checkpoints)  # what has to be compiled is, before any thread plays
     with postponed(halt), ThreadPoolExecutor(min(threads, runs)) as pool:
-        futures = [pool.submit(work) for _ in range(min(threads, runs))]
         try:
-            pending = set(futures)
-            while pending:
-                _, pending = wait(pending, timeout=0.1, return_when=FIRST_EXCEPTION)
-                while not finished.empty():
-                    tick(finished.get())
+            for done in filter(None, pool.map(play, turns)):
+                tick(done)
         except BaseException:
             halt()
             raise
-    for future in futures:
-        future.result()
     return kept

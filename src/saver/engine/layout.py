@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from saver._types import Floats, Ints
+from saver._types import Floats
 from saver.collect import Collector, Setup
 from saver.collect.knowledge import extra, floored
 from saver.collect.state import unplanned
@@ -16,30 +16,9 @@ from saver.design.closed import going_on, own_step
 from saver.engine.layrails import is_tabled, lay_law
 from saver.estimate import ESTIMATORS
 from saver.estimate.interval import LEVEL
-from saver.kernels.bounds.sequence import Steering, bands, levels
-from saver.kernels.forms import (
-    CERTIFIED,
-    DAG,
-    ESTIMATED,
-    FIXED,
-    KIND,
-    LATEST,
-    NO_GATE,
-    NO_LEDGER,
-    ONE,
-    OUTSIDE,
-    PAIR,
-    PAPER,
-    PLUGIN,
-    PROSPECTIVE,
-    RETROSPECTIVE,
-    SAFE,
-    TREE,
-    Rules,
-    Scene,
-    Sheets,
-    Weighing,
-)
+from saver.kernels import forms
+from saver.kernels.bounds.sequence import Bands, Steering, bands, levels
+from saver.kernels.forms import Rules, Scene, Sheets, Weighing
 from saver.play import Stage
 from saver.problem.bellman import by_step
 from saver.problem.mdp import Mdp
@@ -51,12 +30,17 @@ from saver.safety.certified import Certified
 from saver.safety.paper import Latest, Paper, Plugin
 from saver.simulator import Truth
 
-KNOWN: dict[type[Ledger], int] = {Certified: CERTIFIED, Paper: PAPER, Latest: LATEST, Plugin: PLUGIN}
+KNOWN: dict[type[Ledger], int] = {
+    Certified: forms.CERTIFIED,
+    Paper: forms.PAPER,
+    Latest: forms.LATEST,
+    Plugin: forms.PLUGIN,
+}
 FAR = 40.0  # deviations: no normal number that is drawn from 64 bits is further from 0
-GATES = {"none": NO_GATE, "retrospective": RETROSPECTIVE, "prospective": PROSPECTIVE}
+GATES = {"none": forms.NO_GATE, "retrospective": forms.RETROSPECTIVE, "prospective": forms.PROSPECTIVE}
 
 
-def only_reference(scenario: Scenario, collector: Collector, history: int = 0) -> str | None:  # noqa: PLR0911
+def only_reference(scenario: Scenario, collector: Collector) -> str | None:  # noqa: PLR0911
     """Why the compiled loop cannot run this, or None if it can."""
     world, problem = scenario.world, scenario.problem
     if collector.ledger != "none" and LEDGERS[collector.ledger] not in KNOWN:
@@ -70,15 +54,10 @@ def only_reference(scenario: Scenario, collector: Collector, history: int = 0) -
     for name, law in {"reward": world.reward, **world.laws}.items():
         if type(law) not in (Gaussian, Bernoulli, Empirical):
             return f"the {name} is a {type(law).__name__}, not a Gaussian, Bernoulli or Empirical"
-    if not problem.mdp.known:
-        return _where_blind(world.mdp, problem.mdp)
-    if world.mdp is not problem.mdp and not _same_model(world.mdp, problem.mdp):
-        return "world and problem have different models"
-    return None
-
-
-def _where_blind(true: Mdp, asked: Any) -> str | None:
-    """Why a world cannot be played by the nodes of a model that knows nothing of it."""
+    true, asked = world.mdp, problem.mdp
+    if asked.known:
+        same = true is asked or _same_model(true, asked)
+        return None if same else "world and problem have different models"
     if true.discount != asked.discount:
         return "world and problem have different discounts"
     if asked.start is not None and np.any((true.start > 0) & (asked.start == 0)):
@@ -101,9 +80,7 @@ def lay_scene(scenario: Scenario, setup: Setup) -> Scene:
     asked, nothing = problem.question if known else None, np.zeros((0, 0))
     size = np.zeros(where.shape) if asked is None else asked.size
     columns = where, scale, low, high, size, world.reward.mean, world.reward.variance
-    pairs: Any = np.zeros(where.size, dtype=PAIR).view(np.recarray)
-    for name, column in zip(PAIR.names or (), columns, strict=True):
-        pairs[name] = column.ravel()
+    pairs: Any = np.rec.fromarrays([column.ravel() for column in columns], dtype=forms.PAIR)
     declared = setup.rewards
     promised = () if declared is None else (declared.scale**2, declared.floor, declared.ceiling)
     order, target, steps = np.zeros(0, dtype=np.int64), nothing, np.zeros((1, 1, 1))
@@ -162,7 +139,7 @@ def lay_sheets(setup: Setup, policies: Sequence[Floats]) -> Sheets:
     stage, mdp = setup.stage, setup.problem.mdp
     rows = [rows_of(stage, policy) for policy in policies]
     table, grid = np.concatenate(rows), stage.grid
-    kinds: Any = np.zeros(len(rows), dtype=KIND).view(np.recarray)
+    kinds: Any = np.zeros(len(rows), dtype=forms.KIND).view(np.recarray)
     kinds.first = np.cumsum([0, *(len(part) for part in rows[:-1])])
     kinds.by_node = [policy.ndim == 3 for policy in policies]
     kinds.random = [not grid.policy(policy).sure for policy in policies]
@@ -170,7 +147,7 @@ def lay_sheets(setup: Setup, policies: Sequence[Floats]) -> Sheets:
     if mdp.known:
         plays = [stage.play(policy) for policy in policies]
         weights = np.array([play.weights for play in plays])
-        kinds.same = [play.goes_as(plays[SAFE]) for play in plays]
+        kinds.same = [play.goes_as(plays[forms.SAFE]) for play in plays]
         kinds.noise, kinds.longest = [play.noise for play in plays], [play.longest for play in plays]
         kinds.length = weights.sum(axis=(1, 2))
         behaviour = np.array(
@@ -178,7 +155,7 @@ def lay_sheets(setup: Setup, policies: Sequence[Floats]) -> Sheets:
         )
     else:
         each = [grid.policy(policy).by_node() for policy in policies]
-        kinds.same = [np.array_equal(one, each[SAFE]) for one in each]
+        kinds.same = [np.array_equal(one, each[forms.SAFE]) for one in each]
     return Sheets(
         policy=table,
         sure=np.argmax(table, axis=1),
@@ -195,19 +172,16 @@ def rows_of(stage: Stage, policy: Floats) -> Floats:
     return np.array(policy[nodes.step, nodes.state] if policy.ndim == 3 else policy, order="C")
 
 
-def lay_rules(
-    setup: Setup,
-    scenario: Scenario,
-    truth: Truth,
-    scene: Scene,
-    policies: tuple[Floats, Floats],
-    fair: bool = False,
-) -> Rules:
+def lay_rules(setup: Setup, truth: Truth, scene: Scene, policies: tuple[Floats, Floats], fair: bool) -> Rules:
     """The collector's choices; `policies` are the exploration and the design."""
-    problem, collector, stage = setup.problem, setup.collector, setup.stage
+    world, problem, collector, stage = truth.scenario.world, setup.problem, setup.collector, setup.stage
     variance = setup.knowledge.variance
     known, tracked = problem.mdp.known, collector.track != "sample"
     explore, design = policies if setup.explorations else (None, policies[1])
+    needed = setup.designer.needed  # before anything is planned, or for good where the design never changes
+    if known and setup.designer.fixed:
+        needed = unplanned(setup, stage.grid.policy(design), 1)
+    ahead = [setup.offsets[policy.ndim == 3] for policy in (explore, design) if policy is not None]
     return Rules(
         episodes=setup.episodes,
         explorations=setup.explorations,
@@ -216,24 +190,24 @@ def lay_rules(
         explore_by_node=explore is not None and explore.ndim == 3,
         tracked=tracked,
         track_all=collector.track == "all",
-        ahead=_ahead(setup, explore, design) if known else np.zeros((0, problem.mdp.actions)),
+        ahead=np.concatenate(ahead) if known else np.zeros((0, problem.mdp.actions)),
         design_by_node=design.ndim == 3,
         first_row=0 if explore is None or not known else len(rows_of(stage, explore)),
         plays_baseline=collector.design == "baseline" and not tracked,
         learn_from_baseline=collector.learn_from_baseline,
         plan=_plan_kind(setup, tracked),
         replan=float(collector.replan),
-        ledger=NO_LEDGER if collector.ledger == "none" else KNOWN[LEDGERS[collector.ledger]],
+        ledger=forms.NO_LEDGER if collector.ledger == "none" else KNOWN[LEDGERS[collector.ledger]],
         gate=GATES[collector.gate],
-        estimate=ESTIMATORS.index(collector.estimate) if known else ESTIMATED,
+        estimate=ESTIMATORS.index(collector.estimate) if known else forms.ESTIMATED,
         bounded=isinstance(problem.reward, Bounded),
         paths=collector.certified and known and not stage.deterministic,
         earner=collector.fallback == "earner" and known,
         keeps_visits=collector.ledger in ("none", "latest", "plugin") and known,
-        law=lay_law(scenario.world.reward)[0],
-        shared=scenario.world.outcome == SHARED,
+        law=lay_law(world.reward)[0],
+        shared=world.outcome == SHARED,
         values=np.array(list(truth.values.values())),
-        watched=is_watched(scenario.world.reward, scene.pairs),
+        watched=is_watched(world.reward, scene.pairs),
         width=first_width(problem, setup.episodes),
         extra=extra(problem, collector, setup.episodes),
         caution=float(collector.caution),
@@ -241,7 +215,7 @@ def lay_rules(
         whole_plans=known
         and len(problem.mdp.layers) == problem.mdp.horizon
         and bool(problem.mdp.flow[problem.mdp.pairs(problem.mdp.layers[-1])].nnz),
-        needed=_needed(setup, design).ravel(),
+        needed=needed.ravel(),
         known_variance=np.zeros((0, 0)) if variance is None else floored(variance),
         weighing=_weighing(setup, fair),
     )
@@ -250,43 +224,21 @@ def lay_rules(
 def _weighing(setup: Setup, fair: bool) -> Weighing:
     """What the interval at all times needs, if there is one."""
     keepers, nothing = list(setup.anytime.values()), np.zeros(0)
-    if not keepers:
-        none = Steering(nothing, nothing, nothing, nothing, math.inf)
-        band, empty = bands(none, levels(LEVEL, setup.losses), 1, 1, False), np.zeros((0, 0))
-        return Weighing(False, False, empty, nothing, nothing, nothing, nothing, band.noise, nothing, empty,
-                        empty, False, band.box, band.log_pairs, nothing, nothing)  # fmt: skip
-    first, found = keepers[0], [keeper.bands(LEVEL) for keeper in keepers]
+    each = [keeper.numbers for keeper in keepers] or [Steering(nothing, nothing, nothing, nothing, math.inf)]
+    found = [keeper.bands(LEVEL) for keeper in keepers]
+    found = found or [bands(each[0], levels(LEVEL, setup.losses), 1, 1, False)]
+    _, usual, scale, span, _ = each[0]
+    noise, _, _, _, bounded, box, log_pairs = found[0]
+    c, cap = np.array([one.c for one in each]), np.array([one.cap for one in each])
+    rho, rates, costs = (np.array(column) for column in zip(*(band[1:4] for band in found), strict=True))
     return Weighing(
-        wanted=True,
-        fair=fair,
-        c=np.array([keeper.numbers.c for keeper in keepers]),
-        usual=first.numbers.usual,
-        scale=first.numbers.scale,
-        span=first.numbers.span,
-        cap=np.array([keeper.numbers.cap for keeper in keepers]),
-        level=found[0].noise,
-        rho=np.array([band.rho for band in found]),
-        rates=np.array([band.rates for band in found]),
-        costs=np.array([band.costs for band in found]),
-        bounded=first.bounded,
-        box=found[0].box,
-        log_pairs=found[0].log_pairs,
-        floor=first.floor,
-        ceiling=first.ceiling,
+        wanted=bool(keepers),
+        fair=fair and bool(keepers),
+        numbers=Steering(c, usual, scale, span, cap),  # type: ignore[arg-type]
+        bands=Bands(noise, rho, rates, costs, bounded, box, log_pairs),  # type: ignore[arg-type]
+        floor=keepers[0].floor if keepers else nothing,
+        ceiling=keepers[0].ceiling if keepers else nothing,
     )
-
-
-def _needed(setup: Setup, design: Floats) -> Ints:
-    """What comes first before anything is planned, or for good where the design never changes."""
-    if not setup.designer.fixed or not setup.problem.mdp.known:
-        return setup.designer.needed
-    return unplanned(setup, setup.stage.grid.policy(design), 1)
-
-
-def _ahead(setup: Setup, explore: Floats | None, design: Floats) -> Floats:
-    """What the tracker adds to visits, for the rows of the exploration and of the design."""
-    rows = [] if explore is None else [setup.offsets[explore.ndim == 3]]
-    return np.concatenate([*rows, setup.offsets[design.ndim == 3]])
 
 
 def quick_loops(setup: Setup, scene: Scene, history: int) -> tuple[bool, bool]:
@@ -302,36 +254,29 @@ def quick_loops(setup: Setup, scene: Scene, history: int) -> tuple[bool, bool]:
         and collector.estimate == "certainty"
         and not np.any((baseline > 0) & (baseline < 1))
     )
-    one_step = len(scene.factor) == 1 and collector.track == "designed" and _plan_kind(setup, True) != OUTSIDE
+    one_step = (
+        len(scene.factor) == 1 and collector.track == "designed" and _plan_kind(setup, True) != forms.OUTSIDE
+    )
     return one_way and not one_step, one_way and one_step
 
 
 def _plan_kind(setup: Setup, tracked: bool) -> int:
     collector, designer = setup.collector, setup.designer
     if not setup.problem.mdp.known:
-        return OUTSIDE
+        return forms.OUTSIDE
     if designer.fixed:
-        return FIXED
+        return forms.FIXED
     if collector.design in ("closed-form", "as-printed") and tracked:
-        return TREE if designer.is_tree else DAG
+        return forms.TREE if designer.is_tree else forms.DAG
     if designer.only_state is not None and tracked:
-        return ONE
-    return OUTSIDE
+        return forms.ONE
+    return forms.OUTSIDE
 
 
 def _same_model(one: Mdp, two: Mdp) -> bool:
-    a, b = one.transitions, two.transitions
-    return (
-        one.discount == two.discount
-        and one.terminal == two.terminal
-        and all(
-            np.array_equal(*pair)
-            for pair in (
-                (one.start, two.start),
-                (one.available, two.available),
-                (a.indptr, b.indptr),
-                (a.indices, b.indices),
-                (a.data, b.data),
-            )
-        )
-    )
+    def arrays(model: Mdp) -> tuple[Any, ...]:
+        moves = model.transitions
+        return model.start, model.available, moves.indptr, moves.indices, moves.data
+
+    alike = one.discount == two.discount and one.terminal == two.terminal
+    return alike and all(map(np.array_equal, arrays(one), arrays(two)))

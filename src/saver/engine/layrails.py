@@ -104,16 +104,12 @@ def _rules(used: Any) -> list[tuple[int, Any]]:
 
 def _bets(ledgers: Sequence[Any], m: int) -> Floats:
     """The rules of those that bet."""
-    rules = [
-        (i, [used.capital, getattr(used, "safe_capital", None)])
-        for i, used in enumerate(ledgers)
-        if used.bets
-    ]
-    found = np.zeros((2, m, 2, max((len(both[0].rates) for _, both in rules), default=0)))
-    for i, both in rules:
-        for at, rule in enumerate(both):
-            if rule is not None:
-                found[at, i] = rule
+    betting = [(i, used) for i, used in enumerate(ledgers) if used.bets]
+    found = np.zeros((2, m, 2, max((len(used.capital.rates) for _, used in betting), default=0)))
+    for i, used in betting:
+        found[0, i] = used.capital
+        if used.rail.learned:
+            found[1, i] = used.safe_capital
     return found
 
 

@@ -19,36 +19,27 @@ from saver.problem.world import Scenario
 from saver.simulator import Feedback, Player, Truth, knowledge_of, rounds
 
 
-class Returns(NamedTuple):
-    """How trials come back, and what the campaign is told of that."""
+class Job(NamedTuple):
+    """What all runs share, and how trials come back; the campaign is told of `losses` and `order`."""
 
+    scenario: Scenario
+    collector: Collector
+    episodes: int
+    truth: Truth
     feedback: Feedback | None = None
     losses: str = "hostile"
     order: str = "any"
-
-
-AT_ONCE = Returns()
+    fair: bool = False
+    history: int = 0
 
 
 def run_reference(
-    scenario: Scenario,
-    collector: Collector,
-    episodes: int,
-    checkpoints: Ints,
-    seed: int | np.random.SeedSequence,
-    runs: int,
-    truth: Truth,
-    tick: Callable[[int], None],
-    returns: Returns = AT_ONCE,
-    fair: bool = False,
-    history: int = 0,
+    job: Job, checkpoints: Ints, seed: int | np.random.SeedSequence, runs: int, tick: Callable[[int], None]
 ) -> Out:
     """All runs, one after the other; `tick` is told after each."""
-    kept = Out.room(checkpoints, runs, len(truth.values), len(truth.required))
+    kept = Out.room(checkpoints, runs, len(job.truth.values), len(job.truth.required))
     for r in range(runs):
-        run_once(
-            scenario, collector, episodes, kept.of(r), child_seed(seed, r), truth, returns, fair, history
-        )
+        run_once(job, kept.of(r), child_seed(seed, r))
         tick(1)
     return kept
 
@@ -89,32 +80,21 @@ def logged(scenario: Scenario, player: Player, count: int) -> list[Episode]:
     return found
 
 
-def run_once(
-    scenario: Scenario,
-    collector: Collector,
-    episodes: int,
-    kept: Out,
-    seed: np.random.SeedSequence,
-    truth: Truth,
-    returns: Returns = AT_ONCE,
-    fair: bool = False,
-    history: int = 0,
-) -> None:
+def run_once(job: Job, kept: Out, seed: np.random.SeedSequence) -> None:
     """One campaign: what is recorded at the checkpoints goes to `kept`, of this run alone."""
-    known = knowledge_of(scenario, collector)
+    scenario, truth, at = job.scenario, job.truth, 0
     player = Player(scenario.world, child_seed(seed, 1), tells_end=not scenario.problem.mdp.known)
     campaign = Campaign(
         scenario.problem,
-        collector,
-        episodes,
-        knowledge=known,
-        history=logged(scenario, player, history) if history else None,
+        job.collector,
+        job.episodes,
+        knowledge=knowledge_of(scenario, job.collector),
+        history=logged(scenario, player, job.history) if job.history else None,
         seed=seed,
-        losses=returns.losses,
-        order=returns.order,
+        losses=job.losses,
+        order=job.order,
     )
-    at = 0
-    for done in rounds(campaign, player, truth, returns.feedback, child_seed(seed, 2)):
+    for done in rounds(campaign, player, truth, job.feedback, child_seed(seed, 2)):
         account = done.account
         kept.worst[:] = account.worsts
         if account.episodes == kept.checkpoints[at]:
@@ -123,6 +103,6 @@ def run_once(
             kept.rails["budgets"][:, at] = account.budgets
             kept.rails["ledgers"][:, at] = list(campaign.believed_of.values())
             for i, target in enumerate(truth.values):
-                for name, number in answers(campaign, truth, target, fair).items():
+                for name, number in answers(campaign, truth, target, job.fair).items():
                     kept.answers[name][i, at] = number
             at += 1

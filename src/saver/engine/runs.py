@@ -170,14 +170,12 @@ class Runs:
                         name: {rail: file[f"{name}.{i}"] for i, rail in enumerate(rails)} for name in OF_EACH
                     }
         except BROKEN as cause:
-            raise InvalidData(f"{path} is not a file that Runs.save wrote: {cause}") from None
+            raise _broken(path, cause) from None
         for name, by_rail in each.items():
             wanted = {"worst_budgets": "worst_budget", "units": "true_value"}.get(name, "budget")
             for rail, values in by_rail.items():
                 if values.shape != data[wanted].shape or values.dtype.kind not in "if":
-                    raise InvalidData(
-                        f"{path} is not a file that Runs.save wrote: {name} of {rail} cannot be"
-                    )
+                    raise _broken(path, f"{name} of {rail} cannot be")
         each["units"] = {rail: float(unit) for rail, unit in each["units"].items()}
         found = replace(cls._checked(path, data), **each)
         targets = {name: cls._checked(path, data | other) for name, other in zip(names, others, strict=True)}
@@ -191,9 +189,7 @@ class Runs:
         wanted = {"checkpoints": shape[1:], "worst_budget": shape[:1], "true_value": (), "baseline_value": ()}
         for name, values in data.items():
             if values.shape != wanted.get(name, shape) or values.dtype.kind not in "if":
-                raise InvalidData(
-                    f"{path} is not a file that Runs.save wrote: {name} has shape {values.shape}"
-                )
+                raise _broken(path, f"{name} has shape {values.shape}")
         cls._check_content(path, data)
         for name in ("true_value", "baseline_value"):
             data[name] = float(data[name])
@@ -215,7 +211,7 @@ class Runs:
         }
         for name, bad in wrong.items():
             if bad:
-                raise InvalidData(f"{path} is not a file that Runs.save wrote: {name} cannot be")
+                raise _broken(path, f"{name} cannot be")
 
     def to_frame(self) -> Any:
         """A pandas table with one row for each run and checkpoint."""
@@ -226,6 +222,10 @@ class Runs:
         return frame(columns)
 
 
+def _broken(path: Any, why: object) -> InvalidData:
+    return InvalidData(f"{path} is not a file that Runs.save wrote: {why}")
+
+
 def _check_sizes(raw: BinaryIO) -> None:
     """Refuse an archive whose arrays claim more than its bytes hold, before anything is allocated."""
     with zipfile.ZipFile(raw) as file:
@@ -233,15 +233,11 @@ def _check_sizes(raw: BinaryIO) -> None:
             if info.compress_type != zipfile.ZIP_STORED:
                 raise ValueError(f"{info.filename} is compressed")
             with file.open(info) as part:
-                version = np.lib.format.read_magic(part)
-                read = np.lib.format.read_array_header_1_0 if version == (1, 0) else _no_header
-                shape, _, kind = read(part)
+                if np.lib.format.read_magic(part) != (1, 0):
+                    raise ValueError("an array has a header of another version")
+                shape, _, kind = np.lib.format.read_array_header_1_0(part)
                 if kind.hasobject or min((*shape, 0)) < 0:
                     raise ValueError(f"{info.filename} holds objects")
                 if math.prod(shape) * kind.itemsize > info.file_size:
                     raise ValueError(f"{info.filename} claims {math.prod(shape)} entries and has fewer")
     raw.seek(0)
-
-
-def _no_header(part: Any) -> Any:
-    raise ValueError("an array has a header of another version")

@@ -18,7 +18,7 @@ from saver.collect import Collector
 from saver.collect.collectors import find_collector
 from saver.engine.compiled import Setting, run_compiled
 from saver.engine.layout import only_reference
-from saver.engine.reference import AT_ONCE, Returns, run_reference
+from saver.engine.reference import Job, run_reference
 from saver.engine.runs import ANSWERS, COMMON, GUARDED, Runs
 from saver.errors import InvalidProblem
 from saver.estimate.asymptotic import start, stretched
@@ -66,7 +66,7 @@ def simulate(
     chosen = find_collector(collector)
     if engine is not None:
         checks.choice("engine", engine, ENGINES)
-    returns = _returns(feedback, losses, order, engine)
+    at_once = _at_once(feedback, losses, order, engine)
     checks.flag("fair", fair)
     checks.whole("history", history, 0)
     if fair and (scenario.problem.reward is None or chosen.estimate != "certainty"):
@@ -83,13 +83,14 @@ def simulate(
     small = is_small(scenario.problem)
     with plainly(small):
         truth = Truth(scenario)
+    job = Job(scenario, chosen, count, truth, feedback, losses, order, fair, history)
     tick = _told(runs, progress)
     limits = False  # whether intervals at all times are still to be made
-    if engine == "reference" or _outside(scenario, chosen, returns, history):
-        kept = run_reference(scenario, chosen, count, points, seed, runs, truth, tick, returns, fair, history)
+    if engine == "reference" or _outside(job, at_once):
+        kept = run_reference(job, points, seed, runs, tick)
     else:
         with plainly(small):
-            setting = Setting(scenario, chosen, count, seed, truth, fair, history)
+            setting = Setting(job, seed)
         kept = run_compiled(setting, points, runs, threads or cores(), tick)
         limits = scenario.problem.reward is None and scenario.problem.mdp.known
     alone = np.ascontiguousarray
@@ -133,14 +134,14 @@ def _in_the_limit(found: Runs, collector: Collector, history: int) -> Runs:
     return replace(found, anytime_low=below, anytime_high=above)
 
 
-def _returns(feedback: Feedback | None, losses: str, order: str, engine: str | None) -> Returns:
-    """How trials come back; refuse what cannot be."""
+def _at_once(feedback: Feedback | None, losses: str, order: str, engine: str | None) -> bool:
+    """Whether each trial is told before the next is asked, as campaigns believe; refuse what cannot be."""
     if feedback is not None:
         checks.kind("feedback", feedback, Feedback)
-    returns = Returns(
-        feedback, checks.choice("losses", losses, LOSSES), checks.choice("order", order, ORDERS)
-    )
-    if engine == "compiled" and returns != AT_ONCE:
+    checks.choice("losses", losses, LOSSES)
+    checks.choice("order", order, ORDERS)
+    at_once = (feedback, losses, order) == (None, "hostile", "any")
+    if engine == "compiled" and not at_once:
         raise InvalidProblem(
             f"engine is 'compiled', feedback {feedback!r}, losses {losses!r} and order {order!r}; only the "
             "reference engine knows other feedback than all at once: leave engine out"
@@ -151,13 +152,13 @@ def _returns(feedback: Feedback | None, losses: str, order: str, engine: str | N
             f"order is 'asked' and {feedback!r} cancels among a batch what was asked before others that ran: "
             "give order='any'"
         )
-    return returns
+    return at_once
 
 
-def _outside(scenario: Scenario, collector: Collector, returns: Returns, history: int) -> bool:
+def _outside(job: Job, at_once: bool) -> bool:
     """Whether only the reference can run this; then say so, once."""
-    why = only_reference(scenario, collector, history)
-    if why is None and returns != AT_ONCE:
+    why = only_reference(job.scenario, job.collector)
+    if why is None and not at_once:
         why = "feedback that is lost or late"
     if why is not None:
         _say(f"{why}: this runs in the reference engine, some hundred times slower than the compiled one")

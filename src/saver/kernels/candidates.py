@@ -111,12 +111,12 @@ def drawn_way(scene: Any, sheets: Any, run: Any, g: Any, taken: int) -> Any:
         s, a = run.path[t, 0], run.path[t, 1]
         safe = drawn_row(scene, sheets, SAFE, t, s)
         same = same and sheets.policy[safe, a] == 1.0
+    drawn_worth(scene, run, g, taken)
     for i in range(len(g.state)):
         one, table = g.state[i], g.tables[i]
-        one.value = one.low = one.centre = one.spread = 0.0
+        one.low = one.centre = one.spread = 0.0
         for t in range(taken):
             p, factor = run.path[t, 0] * A + run.path[t, 1], scene.factor[t]
-            one.value += factor * table[TRUE, p]
             one.low += factor * table[LOWER, p]
             one.centre += factor * table[MIDDLE, p]
             one.spread += factor * table[HALF, p] * table[HALF, p]

@@ -28,25 +28,13 @@ from saver.kernels.bounds.spread import larger, spread
 from saver.kernels.candidates import nearest
 from saver.kernels.entering import add_up, true_budget
 from saver.kernels.forms import CERTAINTY, IMPORTANCE, NO_LEDGER, P_CEILING, P_FLOOR, P_VARIANCE, SAFE
-from saver.kernels.keeping import (
-    COUNT,
-    DRAWN,
-    GAINED,
-    GUESS,
-    MADE,
-    MEAN,
-    NEXT_V,
-    NEXT_W,
-    NOISE,
-    SQUARED,
-    SQUARES,
-    TOTAL,
-    Q,
-    T,
-    V,
-    W,
-)  # fmt: skip
+from saver.kernels.keeping import COUNT, MEAN, SQUARES
 from saver.kernels.ledgers import believed
+
+# Rows of `Scales.pairs`, of `Scales.each` and of `Scales.sums`
+T, TOTAL, SQUARED, GUESS, MADE = range(5)
+W, NEXT_W, V, Q, NEXT_V = range(5)
+GAINED, NOISE, DRAWN = range(3)
 
 
 @inner
@@ -239,8 +227,8 @@ def fold(rules: Any, run: Any) -> None:
         if pairs[MADE, p] != run.now.next_weights:
             remake(rules, run, p)
         mean = run.seen[p, MEAN]
-        total, about = n * mean, own.scale[p] * own.scale[p] * more
-        if own.bounded:
+        total, about = n * mean, own.numbers.scale[p] * own.numbers.scale[p] * more
+        if own.bands.bounded:
             guess = pairs[GUESS, p]
             about = run.seen[p, SQUARES] + n * (mean - guess) ** 2
             if pairs[T, p] > 0.0:
@@ -249,7 +237,7 @@ def fold(rules: Any, run: Any) -> None:
             about, pairs[SQUARED, p] = max(about, 0.0), run.seen[p, SQUARES]
         added = total - pairs[TOTAL, p]
         pairs[T, p], pairs[TOTAL, p] = n, total
-        for i in range(len(own.c)):
+        for i in range(len(own.numbers.c)):
             w, v = each[NEXT_W, i, p], each[NEXT_V, i, p]
             each[W, i, p] += w * more
             sums[GAINED, i] += w * added
@@ -263,12 +251,13 @@ def fold(rules: Any, run: Any) -> None:
 def remake(rules: Any, run: Any, p: int) -> None:
     """The weights of a pair, from what was seen of it until they changed, which is what was taken in."""
     own, pairs, each, n = rules.weighing, run.scales.pairs, run.scales.each, run.now.weighed
-    for i in range(len(own.c)):
-        numbers = Steering(own.c[i], own.usual, own.scale, own.span, own.cap[i])
+    every = own.numbers
+    for i in range(len(every.c)):
+        numbers = Steering(every.c[i], every.usual, every.scale, every.span, every.cap[i])
         each[NEXT_W, i, p] = steered(n, pairs[T, p], each[W, i, p], numbers, p)
         if own.fair:
             each[NEXT_V, i, p] = spent(n, float(rules.episodes), pairs[T, p], each[V, i, p], numbers, p)
-    if own.bounded:
+    if own.bands.bounded:
         middle = (own.floor[p] + own.ceiling[p]) / 2
         pairs[GUESS, p] = (pairs[TOTAL, p] + middle) / (pairs[T, p] + 1.0)
     pairs[MADE, p] = run.now.next_weights
@@ -278,13 +267,8 @@ def remake(rules: Any, run: Any, p: int) -> None:
 def weigh(rules: Any, run: Any, number: int) -> None:
     """New weights, from trial `number` on."""
     fold(rules, run)
-    run.now.weighed, run.now.next_weights = counted(rules, run), renewed(number)
-
-
-@inlined
-def counted(rules: Any, run: Any) -> Any:
-    """Episodes that the estimate counts."""
-    return float(run.now.done if rules.learn_from_baseline else run.now.done - run.now.baseline)
+    left_out = 0 if rules.learn_from_baseline else run.now.baseline
+    run.now.weighed, run.now.next_weights = float(run.now.done - left_out), renewed(number)
 
 
 @inner
@@ -292,11 +276,11 @@ def always(rules: Any, run: Any, out: Any, at: int) -> None:
     """The intervals at all times."""
     fold(rules, run)
     own, pairs, n = rules.weighing, run.scales.pairs, len(run.seen)
-    lower, upper = np.empty(n), np.empty(n)
-    for i in range(len(own.c)):
-        c, W_i, gained = own.c[i], run.scales.each[W, i], run.scales.sums[GAINED, i]
-        numbers = Steering(c, own.usual, own.scale, own.span, own.cap[i])
-        bands = Bands(own.level, own.rho[i], own.rates[i], own.costs[i], own.bounded, own.box, own.log_pairs)
+    lower, upper, every, b = np.empty(n), np.empty(n), own.numbers, own.bands
+    for i in range(len(every.c)):
+        c, W_i, gained = every.c[i], run.scales.each[W, i], run.scales.sums[GAINED, i]
+        numbers = Steering(c, every.usual, every.scale, every.span, every.cap[i])
+        bands = Bands(b.noise, b.rho[i], b.rates[i], b.costs[i], b.bounded, b.box, b.log_pairs)
         reward_ends(pairs[T], pairs[TOTAL], np.zeros(n), numbers, own.floor, own.ceiling, bands, lower, upper)
         u = noise_bound(run.scales.sums[NOISE, i], bands)
         out.answers[i, at].anytime_low = side(gained, u, c, W_i, lower, upper, 1.0)[0]

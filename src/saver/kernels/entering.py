@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from saver._jit import inlined, inner, jit
+from saver.kernels import rails
 from saver.kernels.bounds.capital import bet
 from saver.kernels.candidates import along, place
 from saver.kernels.forms import DESIGN, EXPLORE, LATEST, PAPER, PLUGIN, SAFE
@@ -19,18 +20,6 @@ from saver.kernels.ledgers import (
     renew_bound,
     renewed_control,
     returned,
-)
-from saver.kernels.rails import (
-    COUNTED,
-    DESIGNED,
-    EXPECTED,
-    LOWER,
-    MEAN,
-    REALISED,
-    SAFELY,
-    SEEN,
-    SQUARED,
-    TERMS,
 )
 
 
@@ -45,7 +34,7 @@ def begin_ledgers(rules: Any, g: Any) -> None:
         s.value_low, s.value_high, s.low = c.low, c.high, c.first_low
         s.last_proxy, s.last_longest, s.last_low = c.first_proxy, c.first_longest, c.first_low
         s.worst = np.inf
-        for column in (MEAN, COUNTED, SEEN, SQUARED, TERMS):
+        for column in (rails.MEAN, rails.COUNTED, rails.SEEN, rails.SQUARED, rails.TERMS):
             table[column].fill(0.0)
         for p in range(table.shape[1]):
             learn_pair(rules, g, i, p)
@@ -55,14 +44,14 @@ def begin_ledgers(rules: Any, g: Any) -> None:
 def learn_pair(rules: Any, g: Any, i: int, p: int) -> None:
     """What is known of a pair now: the certificate's box, or the paper's lower bound."""
     c, table = g.fixed[i], g.tables[i]
-    T, mean = table[COUNTED, p], table[SEEN, p]
+    T, mean = table[rails.COUNTED, p], table[rails.SEEN, p]
     if len(g.depth) > T:
-        table[LOWER, p] = max(mean - g.depth[place(int(T))], c.floor)
+        table[rails.LOWER, p] = max(mean - g.depth[place(int(T))], c.floor)
     elif g.certified and c.returns == 0:
         box_pair(g, i, p)
     elif not g.certified:
         scale = c.noise if rules.ledger in (PAPER, LATEST) else 0.0
-        table[LOWER, p] = max(mean - scale * (rules.width / T**0.5), c.floor) if T > 0.0 else c.floor
+        table[rails.LOWER, p] = max(mean - scale * (rules.width / T**0.5), c.floor) if T > 0.0 else c.floor
 
 
 @inlined
@@ -97,7 +86,7 @@ def enter(  # noqa: PLR0912  (one step of the argument after the other)
             if g.fixed[i].returns == 1:
                 s.bound += s.total
             elif rules.ledger == PAPER:
-                s.bound += along(scene.factor, run.reach, visits, steps, g.tables[i, LOWER])
+                s.bound += along(scene.factor, run.reach, visits, steps, g.tables[i, rails.LOWER])
     if not past:
         now.exact += credited
         now.designed += not credited
@@ -130,7 +119,7 @@ def count_safe(scene: Any, run: Any, g: Any, taken: int, past: bool, safe: Any) 
             s.safe_tilt += R
             s.safe_length += scene.length[taken]
     if g.paths:
-        note_way(scene, run, g, SAFELY, taken)
+        note_way(scene, run, g, rails.SAFELY, taken)
 
 
 @inlined
@@ -139,10 +128,10 @@ def count_designed(scene: Any, run: Any, g: Any, taken: int, visits: Any, last: 
     noise, longest = last
     if g.paths:
         for p in range(0 if scene.one_way else len(visits)):
-            g.visits[EXPECTED, p] += visits[p]
+            g.visits[rails.EXPECTED, p] += visits[p]
         if scene.one_way:
-            note_way(scene, run, g, EXPECTED, taken)
-        note_way(scene, run, g, REALISED, taken)
+            note_way(scene, run, g, rails.EXPECTED, taken)
+        note_way(scene, run, g, rails.REALISED, taken)
     for i in range(len(g.state)):
         c, s = g.fixed[i], g.state[i]
         s.bound += s.low
@@ -160,7 +149,7 @@ def count_designed(scene: Any, run: Any, g: Any, taken: int, visits: Any, last: 
             y = bet_on(g, i, s.centre)
             s.sum_x += s.centre
             s.sum_v += y * y
-            bet(g.logs[DESIGNED, i], g.bets[0, i, 0], y)
+            bet(g.logs[rails.DESIGNED, i], g.bets[0, i, 0], y)
         elif c.crosses == 1:
             s.sum_x += s.total - (s.guess - s.centre)
             s.sum_v += c.proxy * noise + longest * s.spread
@@ -205,9 +194,9 @@ def keep_visits(
 def renew_term(visited: Any, g: Any, p: int) -> None:
     """Bring one term of the sum up to date."""
     for i in range(len(g.state)):
-        term = visited[p] * g.tables[i, LOWER, p]
-        g.state[i].bound += term - g.tables[i, TERMS, p]
-        g.tables[i, TERMS, p] = term
+        term = visited[p] * g.tables[i, rails.LOWER, p]
+        g.state[i].bound += term - g.tables[i, rails.TERMS, p]
+        g.tables[i, rails.TERMS, p] = term
 
 
 @inner
@@ -217,8 +206,8 @@ def add_up(weights: Any, visited: Any, now: Any, g: Any) -> None:
     for i in range(len(g.state)):
         g.state[i].bound = 0.0
         for p in range(len(visited)):
-            g.tables[i, TERMS, p] = visited[p] * g.tables[i, LOWER, p]
-            g.state[i].bound += g.tables[i, TERMS, p]
+            g.tables[i, rails.TERMS, p] = visited[p] * g.tables[i, rails.LOWER, p]
+            g.state[i].bound += g.tables[i, rails.TERMS, p]
     now.since = 0
 
 
@@ -245,8 +234,8 @@ def keep_sums(now: Any, state: Any, counts: Any, sums: Any) -> None:
 def keep_means(gated: bool, seen: Any, table: Any, floor: float) -> None:
     """What sums of expected visits are made of at checkpoints, where no ledger is: see `add_up`."""
     for p in range(0 if gated else len(seen)):
-        table[COUNTED, p], table[SEEN, p] = seen[p, COUNT], table[MEAN, p]
-        table[LOWER, p] = max(table[MEAN, p], floor) if seen[p, COUNT] > 0.0 else floor
+        table[rails.COUNTED, p], table[rails.SEEN, p] = seen[p, COUNT], table[rails.MEAN, p]
+        table[rails.LOWER, p] = max(table[rails.MEAN, p], floor) if seen[p, COUNT] > 0.0 else floor
 
 
 # -- the truth ---------------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saver._types import Bools, Floats, Ints
-from saver.kernels.bounds.noise import Numbers
 from saver.play.nodes import Nodes
 
 NORMAL, COIN, DATA = range(3)  # laws
@@ -17,31 +16,30 @@ NO_GATE, RETROSPECTIVE, PROSPECTIVE = range(3)
 FIXED, TREE, DAG, ONE, OUTSIDE = range(5)  # where plans come from
 CERTAINTY, ESTIMATED, IMPORTANCE = range(3)
 
-# One pair, as compiled code reads it: `scene.pairs[p].where`.
-PAIR = np.dtype(
-    [
-        (name, "f8")
-        for name in (
-            "where", "scale",  # of the law of its rewards
-            "low", "high",  # outside of these one is refused
-            "weight",  # the size of the weights asked for
-            "true_mean", "true_variance",
-        )
-    ]
+
+def record(*names: str, whole: tuple[str, ...] = ()) -> Any:
+    """A record of whole numbers, and then of others: compiled code reads `scene.pairs[p].where`."""
+    return np.dtype([(name, "i8") for name in whole] + [(name, "f8") for name in names])
+
+
+# One pair.
+PAIR = record(
+    "where", "scale",  # of the law of its rewards
+    "low", "high",  # outside of these one is refused
+    "weight",  # the size of the weights asked for
+    "true_mean", "true_variance",
 )  # fmt: skip
 
 # One policy that is drawn from: `sheets.kinds[SAFE].first`.
-KIND = np.dtype(
-    [
-        ("first", "i8"),  # its first row
-        ("by_node", "i8"),  # its rows are nodes
-        ("random", "i8"),
-        ("same", "i8"),  # it goes exactly where the baseline goes
-        ("noise", "f8"),  # sum of discount^2t over the steps that can happen
-        ("longest", "f8"),  # sum of discount^t over them
-        ("length", "f8"),  # expected discounted steps
-    ]
-)
+KIND = record(
+    "noise", "longest",  # sums of discount^2t and of discount^t over the steps that can happen
+    "length",  # expected discounted steps
+    whole=(
+        "first", "by_node",  # its first row; its rows are nodes
+        "random",
+        "same",  # it goes exactly where the baseline goes
+    ),
+)  # fmt: skip
 
 # Columns of `Scene.promised`
 P_VARIANCE, P_FLOOR, P_CEILING = range(3)
@@ -84,18 +82,8 @@ class Weighing(NamedTuple):
 
     wanted: bool  # something is promised about rewards
     fair: bool  # fair estimates are asked for
-    c: Floats  # [answers, pairs]
-    usual: Floats  # `Steering`, [pairs]
-    scale: Floats
-    span: Floats
-    cap: Floats  # [answers]
-    level: float  # `Bands`
-    rho: Floats  # [answers]
-    rates: Floats  # [answers, rates]
-    costs: Floats
-    bounded: bool
-    box: Numbers
-    log_pairs: float
+    numbers: Any  # `Steering`, with `c` and `cap` of each answer
+    bands: Any  # `Bands`, with `rho`, `rates` and `costs` of each
     floor: Floats  # of reward means, [pairs]
     ceiling: Floats
 

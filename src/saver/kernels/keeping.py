@@ -7,37 +7,32 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saver._types import Bools, Floats, Ints
-from saver.kernels.forms import ESTIMATED, OUTSIDE, Rules, Scene
+from saver.kernels.forms import ESTIMATED, OUTSIDE, Rules, Scene, record
 from saver.play.foresight import Foresight
 
 # The numbers of a run between two episodes, one record: compiled code reads and writes `run.now.done`.
-NOW = np.dtype(
-    [
-        ("row", "i8"),  # of what is kept: the number of the run
-        ("done", "i8"),  # episodes told
-        ("past", "i8"),  # logged episodes are still to be drawn
-        ("explored", "i8"),
-        ("next_plan", "i8"),
-        ("planned", "i8"),
-        ("enough", "i8"),  # samples below which a weighted pair comes first
-        ("by_node", "i8"),  # the design depends on the step
-        ("baseline", "i8"),  # baseline episodes
-        ("exact", "i8"),  # episodes that the ledgers credit with exactly what the baseline is worth
-        ("designed", "i8"),  # the others
-        ("units", "i8"),  # of these, those in a row with the full proxy
-        ("point", "i8"),  # the next checkpoint
-        ("weighted", "i8"),  # importance-weighted returns
-        ("uncounted", "i8"),  # episodes of the drawn design that `visited` does not hold yet
-        ("uncounted_explore", "i8"),
-        ("since", "i8"),  # episodes since the ledger's sum was added up anew
-        ("whole", "i8"),  # a tree is planned as a whole: some variance is, or was, below the floor
-        ("top", "f8"),  # the largest variance ever believed
-        ("weighted_mean", "f8"),
-        ("weighted_squares", "f8"),
-        ("next_weights", "i8"),  # the trial from which on rewards are weighed anew: see `weighing`
-        ("weighed", "f8"),  # episodes that the estimate counted when they last were
-    ]
-)
+NOW = record(
+    "top",  # the largest variance ever believed
+    "weighted_mean", "weighted_squares",  # of importance-weighted returns
+    "weighed",  # episodes that the estimate counted when rewards were last weighed anew
+    whole=(
+        "row",  # of what is kept: the number of the run
+        "done", "explored", "baseline",  # episodes told
+        "past",  # logged episodes are still to be drawn
+        "next_plan", "planned",
+        "enough",  # samples below which a weighted pair comes first
+        "by_node",  # the design depends on the step
+        "exact",  # episodes that the ledgers credit with exactly what the baseline is worth
+        "designed",  # the others
+        "units",  # of these, those in a row with the full proxy
+        "point",  # the next checkpoint
+        "weighted",  # importance-weighted returns
+        "uncounted", "uncounted_explore",  # episodes of the drawn policies that `visited` does not hold yet
+        "since",  # episodes since the ledger's sum was added up anew
+        "whole",  # a tree is planned as a whole: some variance is, or was, below the floor
+        "next_weights",  # the trial from which on rewards are weighed anew: see `weighing`
+    ),
+)  # fmt: skip
 
 # Columns of `Run.seen`
 COUNT, MEAN, SQUARES = range(3)
@@ -61,9 +56,7 @@ class Tracker(NamedTuple):
 class Reach(NamedTuple):
     """Where one policy goes."""
 
-    layer: (
-        Ints  # [L + 2], where each step's nodes begin in `node`, and in the end how many nodes it can be in
-    )
+    layer: Ints  # [L + 2], where each step's nodes begin in `node`; at last how many nodes it can be in
     node: Ints  # these, step by step
     pair: Ints  # [nodes]
     mass: Floats  # [nodes], 0 where it cannot be
@@ -76,14 +69,8 @@ class Reach(NamedTuple):
         return cls(layer, node, pair, np.zeros(nodes), np.zeros(pairs))
 
 
-# Rows of `Scales.pairs`, of `Scales.each` and of `Scales.sums`
-T, TOTAL, SQUARED, GUESS, MADE = range(5)
-W, NEXT_W, V, Q, NEXT_V = range(5)
-GAINED, NOISE, DRAWN = range(3)
-
-
 class Scales(NamedTuple):
-    """What intervals at all times keep: `RewardTally` and the weights."""
+    """What intervals at all times keep: `RewardTally` and the weights; `checkpoints` names the rows."""
 
     pairs: Floats  # [5, pairs]; for which weights the next ones and the guess are: `next_weights` of then
     each: Floats  # [5, answers, pairs]
@@ -154,17 +141,12 @@ class Free(NamedTuple):
 
 
 # What is kept of each answer, of a run, and of each guardrail, at every checkpoint: see `Runs`.
-ANSWER = np.dtype(
-    [
-        (name, "f8")
-        for name in (
-            "estimates", "stderr", "freedom", "below", "above", "conditional_mse", "anytime_low",
-            "anytime_high", "fair", "fair_stderr",
-        )
-    ]
+ANSWER = record(
+    "estimates", "stderr", "freedom", "below", "above", "conditional_mse", "anytime_low", "anytime_high",
+    "fair", "fair_stderr",
 )  # fmt: skip
-COMMON = np.dtype([(name, "f8") for name in ("budget", "ledger", "baseline_share")])
-OF_RAIL = np.dtype([(name, "f8") for name in ("budgets", "ledgers")])
+COMMON = record("budget", "ledger", "baseline_share")
+OF_RAIL = record("budgets", "ledgers")
 
 
 class Out(NamedTuple):
@@ -206,7 +188,7 @@ def new_run(scene: Scene, rules: Rules, rows: Floats, stop: Ints) -> Run:
     S, A = scene.uniform.shape
     L, nodes, ints, pairs = len(scene.factor), len(scene.nodes.state), np.int64, S * A
     outside, estimated = rules.plan == OUTSIDE and rules.tracked, rules.estimate == ESTIMATED
-    answers, weighed = len(rules.weighing.c), pairs if rules.weighing.wanted else 0
+    answers, weighed = len(rules.weighing.numbers.c), pairs if rules.weighing.wanted else 0
     now: Any = np.zeros(1, dtype=NOW).view(np.recarray)
     return Run(
         now=now[0],

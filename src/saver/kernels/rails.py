@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saver._types import Floats
+from saver.kernels.forms import record
 
 NOISE, BOX, VALUE = range(3)  # what a `Rule` is for: designed trials, the box, V0
 DESIGNED, DOWN, UP = range(3)  # whose logs: of designed trials, of baseline trials from below and from above
@@ -20,57 +21,42 @@ COLUMNS, TERMS = 13, MIDDLE
 EXPECTED, REALISED, SAFELY = range(3)
 
 # One guardrail, as compiled code reads it: `g.fixed[i].floor`.
-FIXED = np.dtype(
-    [
-        ("draws", "i8"),  # which guardrail the world draws at this place
-        ("law", "i8"),  # its kind
-        ("learned", "i8"),  # V0 is
-        ("bounded", "i8"),  # observations are
-        ("returns", "i8"),  # trials are known by their returns alone
-        ("paths", "i8"),  # where episodes go, the baseline's included where V0 is learned, is left to chance
-        ("crosses", "i8"),  # then noise and paths are also bounded together
-        ("bets", "i8"),  # by bets: see `capital`
-        *(
-            (name, "f8")
-            for name in (
-                "sign", "r0", "r1", "c0", "c1",  # see `Rail`
-                "tolerance",  # of the gate
-                "unit",  # of rounding
-                "low", "high",  # of V0, as given
-                "floor", "ceiling", "least", "most",  # of a mean; outside of these an observation is refused
-                "noise",  # its scale
-                "proxy",  # scale^2
-                "cross_start", "cross_scale", "cross_level",  # of the boundary of noise and paths together
-                "joint_level", "seen_level", "rho", "safe_rho",  # where V0 is learned: see `Learned`
-                "length",  # of the longest episode
-                "full",  # the proxy of an episode of full length
-                "range", "bottom", "alike",  # of a return, its least, and how many steps are alike: `capital`
-                "span",  # of what an episode may be worth, where it is known by its return alone
-                "first_proxy", "first_longest", "first_low",  # for the last trial before there is one
-                "true_value", "true_required",  # of the baseline
-                "true_unit",  # in which true budgets are compared
-            )
-        ),
-    ]
+FIXED = record(
+    "sign", "r0", "r1", "c0", "c1",  # see `Rail`
+    "tolerance", "unit",  # of the gate; of rounding
+    "low", "high",  # of V0, as given
+    "floor", "ceiling", "least", "most",  # of a mean; outside of these an observation is refused
+    "noise", "proxy",  # its scale, and scale^2
+    "cross_start", "cross_scale", "cross_level",  # of the boundary of noise and paths together
+    "joint_level", "seen_level", "rho", "safe_rho",  # where V0 is learned: see `Learned`
+    "length",  # of the longest episode
+    "full",  # the proxy of an episode of full length
+    "range", "bottom", "alike",  # of a return, its least, and how many steps are alike: see `capital`
+    "span",  # of what an episode may be worth, where it is known by its return alone
+    "first_proxy", "first_longest", "first_low",  # for the last trial before there is one
+    "true_value", "true_required",  # of the baseline
+    "true_unit",  # in which true budgets are compared
+    whole=(
+        "draws", "law",  # which guardrail the world draws at this place; the kind of its law
+        "learned", "bounded",  # V0 is; observations are
+        "returns",  # trials are known by their returns alone
+        "paths",  # where episodes go, the baseline's included where V0 is learned, is left to chance
+        "crosses", "bets",  # then noise and paths are also bounded together; by bets: see `capital`
+    ),
 )  # fmt: skip
 
 # What is kept of one guardrail between two episodes, and of the episode.
-KEPT = np.dtype(
-    [
-        (name, "f8")
-        for name in (
-            "gained", "proxy", "tilt", "length", "bound", "sum_x", "sum_v",  # of designed trials
-            "last_proxy", "last_longest", "last_low",
-            "count", "safe_gained", "safe_proxy", "safe_tilt", "safe_length",  # of baseline trials,
-            "safe_x", "value_low", "value_high",  # where V0 is learned
-            "renews",  # the trial with which m is made anew
-            "earned", "worst",  # truly
-            "worth", "value",  # of the candidate, and of what is played, truly
-            "low", "centre", "spread",  # V(b; lower ends), V(b; m) and V(b; h^2)
-            "total", "guess",  # of the episode: sum discount^t C, and sum discount^t m
-            "believed",  # what an episode that follows a plan will earn; NaN where nothing is
-        )
-    ]
+KEPT = record(
+    "gained", "proxy", "tilt", "length", "bound", "sum_x", "sum_v",  # of designed trials
+    "last_proxy", "last_longest", "last_low",
+    "count", "safe_gained", "safe_proxy", "safe_tilt", "safe_length",  # of baseline trials,
+    "safe_x", "value_low", "value_high",  # where V0 is learned
+    "renews",  # the trial with which m is made anew
+    "earned", "worst",  # truly
+    "worth", "value",  # of the candidate, and of what is played, truly
+    "low", "centre", "spread",  # V(b; lower ends), V(b; m) and V(b; h^2)
+    "total", "guess",  # of the episode: sum discount^t C, and sum discount^t m
+    "believed",  # what an episode that follows a plan will earn; NaN where nothing is
 )  # fmt: skip
 
 
@@ -98,8 +84,7 @@ class Rails(NamedTuple):
 
     def copy(self) -> Rails:
         """The same for another run."""
-        cells, shaped, visits = (np.array(part) for part in (self.cells, self.shaped, self.visits))
-        tables = shaped.reshape(self.tables.shape)
-        state = cells.view(KEPT).view(np.recarray)
-        logs = np.array(self.logs)
-        return self._replace(cells=cells, state=state, shaped=shaped, tables=tables, visits=visits, logs=logs)
+        names = ("cells", "shaped", "visits", "logs")
+        own: dict[str, Any] = {name: np.array(getattr(self, name)) for name in names}
+        own["tables"] = own["shaped"].reshape(self.tables.shape)
+        return self._replace(state=own["cells"].view(KEPT).view(np.recarray), **own)

@@ -23,15 +23,10 @@ from saver.problem.moments import moment_step
 types: Any = numba_types
 
 HIGH, LOW, INCREMENT_HIGH, INCREMENT_LOW = range(4)
-
 MULTIPLIER_HIGH, MULTIPLIER_LOW = np.uint64(0x2360ED051FC65DA4), np.uint64(0x4385DF649FCCF645)
-
 MASK = (1 << 64) - 1
-
 LAYERS = np.column_stack([wi_double, ki_double.astype(np.float64), fi_double])  # one line for each layer
-
 EDGE, INVERSE_EDGE = float(ziggurat_nor_r), float(ziggurat_nor_inv_r)
-
 UNIT = 1.0 / 9007199254740992.0
 
 
@@ -88,12 +83,18 @@ def uniform(s: Any) -> Any:
 @inlined
 def normal(s: Any) -> Any:
     """`Generator.standard_normal`."""
+    r, layer, x, usual = first_guess(s)
+    return x if usual else rare(s, r, layer, x)
+
+
+@inlined
+def first_guess(s: Any) -> Any:
+    """A number, what it was made of, and whether it may stand."""
     r = word(s)
     layer = np.int64(r & np.uint64(0xFF))
     size = float(np.int64((r >> np.uint64(9)) & np.uint64(0xFFFFFFFFFFFFF)))
     x = size * LAYERS[layer, 0]
-    x = -x if r & np.uint64(0x100) else x
-    return x if size < LAYERS[layer, 1] else rare(s, r, layer, x)
+    return r, layer, -x if r & np.uint64(0x100) else x, size < LAYERS[layer, 1]
 
 
 @loop
@@ -109,12 +110,8 @@ def rare(s: Any, r: Any, layer: Any, x: float) -> Any:
         f = LAYERS[layer, 2]
         if (LAYERS[layer - 1, 2] - f) * uniform(s) + f < np.exp(-0.5 * x * x):
             return x
-        r = word(s)
-        layer = np.int64(r & np.uint64(0xFF))
-        size = float(np.int64((r >> np.uint64(9)) & np.uint64(0xFFFFFFFFFFFFF)))
-        x = size * LAYERS[layer, 0]
-        x = -x if r & np.uint64(0x100) else x
-        if size < LAYERS[layer, 1]:
+        r, layer, x, usual = first_guess(s)
+        if usual:
             return x
 
 

@@ -49,12 +49,12 @@ class Nodes(NamedTuple):
 
 
 @jit
-def forward(nodes: Any, b: Any, mean: Any, mass: Any, N: Any) -> Any:
-    """Follow b: fill the probability of each node and the visits N(s,a); return V_c."""
+def followed(nodes: Any, b: Any, mean: Any) -> Any:
+    """Follow b: the flow by nodes, the probability of each, the visits N(s,a) and V_c."""
     A = b.shape[1]
     steps = len(nodes.layer) - 1
+    mass, N, flow = np.zeros(len(b)), np.zeros(mean.shape), np.empty(b.shape)
     arriving = np.zeros(len(nodes.start))
-    N[:] = 0.0
     earned, factor = 0.0, 1.0
     for t in range(steps):
         for i in range(nodes.layer[t], nodes.layer[t + 1]):
@@ -65,6 +65,7 @@ def forward(nodes: Any, b: Any, mean: Any, mass: Any, N: Any) -> Any:
             s = nodes.state[i]
             for a in range(A):
                 x = mass[i] * b[i, a]
+                flow[i, a] = x
                 if x > 0.0:
                     N[s, a] += x
                     earned += factor * x * mean[s, a]
@@ -72,18 +73,7 @@ def forward(nodes: Any, b: Any, mean: Any, mass: Any, N: Any) -> Any:
                         for e in range(nodes.indptr[s * A + a], nodes.indptr[s * A + a + 1]):
                             arriving[nodes.indices[e]] += x * nodes.data[e]
         factor *= nodes.discount
-    return earned
-
-
-@jit
-def followed(nodes: Any, b: Any, mean: Any) -> Any:
-    """`forward` in one call: the flow by nodes, the probability of each, the visits and V_c."""
-    mass, N, flow = np.zeros(len(b)), np.zeros(mean.shape), np.empty(b.shape)
-    value = forward(nodes, b, mean, mass, N)
-    for i in range(len(b)):
-        for a in range(b.shape[1]):
-            flow[i, a] = mass[i] * b[i, a]
-    return flow, mass, N, value
+    return flow, mass, N, earned
 
 
 @jit

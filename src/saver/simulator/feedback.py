@@ -49,10 +49,9 @@ class Feedback:
     vetoes: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("lose", "cut"):
-            self._set(name, checks.between(name, getattr(self, name), 0.0, 1.0, closed=(True, True)))
-        for name in ("cancel", "veto"):
-            self._set(name, checks.between(name, getattr(self, name), 0.0, 1.0, closed=(True, False)))
+        for name in ("lose", "cut", "cancel", "veto"):
+            closed = (True, name in ("lose", "cut"))
+            self._set(name, checks.between(name, getattr(self, name), 0.0, 1.0, closed=closed))
         checks.choice("which", self.which, WHICH)
         checks.choice("back", self.back, BACK)
         for name in ("out", "straggle", "vetoes"):
@@ -70,7 +69,6 @@ class Feedback:
                 f"cancel is {self.cancel:g} and back is {self.back!r}; what is cancelled is chosen when all "
                 'of a batch are in: give back="held"'
             )
-
         if self.veto > 0.0 and (self.cancel > 0.0 or (self.out > 0) != (self.back == "held")):
             raise InvalidProblem(
                 f"veto is {self.veto:g}, cancel {self.cancel:g}, out {self.out} and back {self.back!r}; "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,7 +16,7 @@ from saver.problem.bellman import onward, values
 from saver.problem.episode import Episode
 from saver.simulator.feedback import Feedback
 from saver.simulator.player import Player
-from saver.simulator.truth import Accounts, Truth
+from saver.simulator.truth import Account, Truth
 
 HIGH = 1.5  # standard deviations: where a sum of noise looks high
 ROUND = 1e-9  # of a quota
@@ -65,7 +64,7 @@ class Post:
         feedback: Feedback,
         campaign: Campaign,
         player: Player,
-        account: Accounts,
+        account: Account,
         rng: np.random.Generator,
     ) -> None:
         self.feedback, self.campaign, self.player = feedback, campaign, player
@@ -179,7 +178,7 @@ class Post:
         return not over and letter.promises < 0.0 and self.vetoed < int(rules.veto * asked)
 
     def _cancel(self, letter: Letter, unseen: bool) -> None:
-        with self._choosing():
+        with warnings.catch_warnings(action="ignore", category=AssumptionWarning):  # the rules choose
             self.campaign.cancel(letter.trial, unseen=unseen)
         self.account.cancel(letter.trial.number)
         self.vetoed += not unseen
@@ -222,19 +221,11 @@ class Post:
         self.settled += 1
 
     def _abandon(self, letter: Letter) -> None:
-        with self._choosing():
+        with warnings.catch_warnings(action="ignore", category=AssumptionWarning):
             self.campaign.abandon(letter.trial, ran=self.feedback.ran)
         self.account.abandon(letter.trial.number, ran=self.feedback.ran is True)
         self.settled += 1
         self.lost += 1
-
-    @staticmethod
-    @contextmanager
-    def _choosing() -> Iterator[None]:
-        """It is known here who has chosen: by the rules."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", AssumptionWarning)
-            yield
 
     def _quota(self, more: int) -> int:
         """How many may be lost now if so many more are settled."""
@@ -252,7 +243,7 @@ class Round(NamedTuple):
 
     trial: Trial
     episode: Episode | None  # None where it has not started, or never comes back
-    account: Accounts
+    account: Account
 
 
 def rounds(
@@ -266,7 +257,7 @@ def rounds(
 
     Where trials were cancelled others are asked; when the last was, all that wait are settled.
     """
-    account = Accounts(truth, campaign.collector.certified, campaign.order)
+    account = Account(truth, campaign.collector.certified, campaign.order)
     if feedback is None:
         for _ in range(campaign.episodes):
             trial = campaign.ask()

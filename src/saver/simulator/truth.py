@@ -50,28 +50,27 @@ class Truth:
         """What the baseline is worth of the first guardrail."""
         return self.baselines[0]
 
-    def worth(self, policy: Policy | Floats, at: int = 0) -> float:
-        """V_c of a policy, exact; of the guardrail at that place."""
-        if isinstance(policy, Policy):
-            policy = self.stage.grid.adopted(policy)
-        return self.stage.play(policy).value(self.means[at])
+    def worths(self, policy: Policy | Floats, draws: Any = None) -> Floats:
+        """V_c of a policy by each guardrail, exact; of what its draws make of it, where these decide all."""
+        grid = self.stage.grid
+        follows = grid.adopted(policy) if isinstance(policy, Policy) else grid.policy(policy)
+        play = self.stage.promised(follows, draws, self.safe)
+        return np.array([play.value(mean) for mean in self.means])
 
-    def promised(self, trial: Trial, at: int = 0) -> float:
-        """V_c of what the promise counts a trial as."""
-        follows = self.stage.grid.adopted(trial.follows)
-        play = self.stage.promised(follows, trial.draws, self.safe)
-        return play.value(self.means[at])
+    def worth(self, policy: Policy | Floats) -> float:
+        """V_c of a policy, of the first guardrail."""
+        return float(self.worths(policy)[0])
 
-    def nearest(self, budgets: Sequence[float]) -> float:
+    def promised(self, trial: Trial) -> float:
+        """V_c of what the promise counts a trial as, likewise."""
+        return float(self.worths(trial.follows, trial.draws)[0])
+
+    def nearest(self, budgets: Sequence[float] | Floats) -> float:
         """The budget of the guardrail that is nearest to its line, in units of what it requires."""
         if len(budgets) == 1:
-            return budgets[0]
-        rails = self.scenario.problem.rails
-        shares = [
-            rail.relative(budget, value)
-            for rail, budget, value in zip(rails, budgets, self.baselines, strict=True)
-        ]
-        return budgets[int(np.argmin(shares))]
+            return float(budgets[0])
+        each = zip(self.scenario.problem.rails, budgets, self.baselines, strict=True)
+        return float(budgets[int(np.argmin([rail.relative(budget, value) for rail, budget, value in each]))])
 
     @property
     def value(self) -> float:
@@ -97,7 +96,7 @@ class Truth:
 
 
 class Account:
-    """The true budget of one guardrail: the least over the sets of trials that can have run.
+    """The true budget of each guardrail, [m]: the least over the sets of trials that can have run.
 
     Trials that were told, or lost and known to have run, have. Each of those that are out, or lost, may or
     may not have: it counts with min(0, V - required). Where trials start in the order of asking, those that
@@ -105,13 +104,15 @@ class Account:
     count trials that were not cancelled.
     """
 
-    def __init__(self, truth: Truth, certified: bool = False, order: str = "any", at: int = 0) -> None:
+    def __init__(self, truth: Truth, certified: bool = False, order: str = "any") -> None:
         self.certified = certified  # then what draws decide is counted as it was drawn
-        self.truth, self.required, self.order, self.at = truth, truth.required[at], order, at
+        self.truth, self.required, self.order = truth, np.array(truth.required), order
+        self.safe = np.array(truth.baselines)
         self.episodes = self.baseline = 0
         self.ran = self.baseline_ran = self.started = 0
-        self.earned, self.lost, self.worst = 0.0, 0.0, math.inf
-        self.out: dict[int, tuple[bool, float]] = {}  # whether it is the baseline, and what it is worth
+        self.earned, self.lost = np.zeros((2, len(self.required)))
+        self.worsts: Floats = np.full(len(self.required), math.inf)
+        self.out: dict[int, tuple[bool, Floats]] = {}  # whether it is the baseline, and what it is worth
 
     def add(self, trial: Trial) -> float:
         """The budget with one more that has run."""
@@ -120,10 +121,10 @@ class Account:
         return self._look()
 
     def ask(self, trial: Trial) -> float:
-        """One more is out; what it is worth."""
+        """One more is out; what it is worth of the first guardrail."""
         worth = self._out(trial)
         self._look()
-        return worth
+        return float(worth[0])
 
     def tell(self, number: int) -> None:
         """A trial has run."""
@@ -135,7 +136,7 @@ class Account:
         if ran:
             self._ran(number)
         else:
-            self.lost += min(0.0, self.out.pop(number)[1] - self.required)
+            self.lost += np.minimum(0.0, self.out.pop(number)[1] - self.required)
         self._look()
 
     def cancel(self, number: int) -> None:
@@ -145,29 +146,38 @@ class Account:
         self._look()
 
     @property
-    def budget(self) -> float:
+    def budgets(self) -> Floats:
         """sum of V_c(b_k) - k required; counts times values, because additions drift."""
-        settled = self.baseline_ran * self.truth.baselines[self.at] + self.earned - self.ran * self.required
-        return settled + self.lost + self._least()
+        settled = self.baseline_ran * self.safe + self.earned - self.ran * self.required
+        found: Floats = settled + self.lost + self._least()
+        return found
 
-    def _least(self) -> float:
+    @property
+    def budget(self) -> float:
+        """Of the guardrail that is nearest to its line."""
+        return self.truth.nearest(self.budgets)
+
+    @property
+    def worst(self) -> float:
+        """The smallest so far, of the guardrail that was nearest to its line, or farthest beyond it."""
+        return self.truth.nearest(self.worsts)
+
+    def _least(self) -> Any:
         """The least that those that are out can add."""
         if self.order == "any":
-            return sum(min(0.0, worth - self.required) for _, worth in self.out.values())
-        total, least = 0.0, math.inf
+            return sum(np.minimum(0.0, worth - self.required) for _, worth in self.out.values())
+        total, least = np.zeros(len(self.required)), np.full(len(self.required), math.inf)
         for number, (_, worth) in self.out.items():
             if number > self.started:
-                least = min(least, total)
-            total += worth - self.required
-        return min(least, total)
+                least = np.minimum(least, total)
+            total = total + (worth - self.required)
+        return np.minimum(least, total)
 
-    def _out(self, trial: Trial) -> float:
+    def _out(self, trial: Trial) -> Floats:
         if safe := trial.kind == "baseline":
-            worth = self.truth.baselines[self.at]
-        elif self.certified:
-            worth = self.truth.promised(trial, self.at)
+            worth = self.safe
         else:
-            worth = self.truth.worth(trial.follows, self.at)
+            worth = self.truth.worths(trial.follows, trial.draws if self.certified else None)
         self.out[trial.number] = safe, worth
         self.episodes += 1
         self.baseline += safe
@@ -181,69 +191,6 @@ class Account:
         self.earned += 0.0 if safe else worth
 
     def _look(self) -> float:
-        found = self.budget
-        self.worst = min(self.worst, found)
-        return found
-
-
-class Accounts:
-    """The accounts of all guardrails; what they count alike is that of the first."""
-
-    def __init__(self, truth: Truth, certified: bool = False, order: str = "any") -> None:
-        self.truth = truth
-        self.each = [Account(truth, certified, order, at) for at in range(len(truth.required))]
-
-    def add(self, trial: Trial) -> None:
-        """One more that has run."""
-        for account in self.each:
-            account.add(trial)
-
-    def ask(self, trial: Trial) -> float:
-        """One more is out; what it is worth of the first guardrail."""
-        worths = [account.ask(trial) for account in self.each]
-        return worths[0]
-
-    def tell(self, number: int) -> None:
-        """A trial has run."""
-        for account in self.each:
-            account.tell(number)
-
-    def abandon(self, number: int, ran: bool) -> None:
-        """A trial may have run, or has."""
-        for account in self.each:
-            account.abandon(number, ran)
-
-    def cancel(self, number: int) -> None:
-        """A trial has not run, and never will."""
-        for account in self.each:
-            account.cancel(number)
-
-    @property
-    def episodes(self) -> int:
-        """Trials that were not cancelled."""
-        return self.each[0].episodes
-
-    @property
-    def baseline(self) -> int:
-        """Of these, the baseline's."""
-        return self.each[0].baseline
-
-    @property
-    def budgets(self) -> list[float]:
-        """Of each guardrail."""
-        return [account.budget for account in self.each]
-
-    @property
-    def worsts(self) -> list[float]:
-        """The smallest so far of each guardrail."""
-        return [account.worst for account in self.each]
-
-    @property
-    def budget(self) -> float:
-        """Of the guardrail that is nearest to its line."""
-        return self.truth.nearest(self.budgets)
-
-    @property
-    def worst(self) -> float:
-        """Of the guardrail that was nearest to its line, or farthest beyond it."""
-        return self.truth.nearest(self.worsts)
+        found = self.budgets
+        self.worsts = np.minimum(self.worsts, found)
+        return self.truth.nearest(found)
