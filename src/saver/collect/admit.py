@@ -27,14 +27,9 @@ def may_ask(setup: Setup, state: State) -> None:
 
 
 def told(
-    setup: Setup,
-    state: State,
-    trial: Trial | int,
-    complete: bool,
-    final_state: int | str | None,
-    episode: Any,
-    *columns: Any,
-) -> Told:
+    setup: Setup, state: State, trial: Trial | int, complete: bool, final_state: int | str | None,
+    episode: Any, *columns: Any,
+) -> Told:  # fmt: skip
     """What happened in a trial: an `Episode`, or states, actions, rewards and constraints."""
     found = find(state, trial)
     said = seen(setup, complete, final_state, episode, *columns)

@@ -74,14 +74,10 @@ class Collector:
         if not callable(self.design):
             checks.choice("design", self.design, DESIGNS)
         for name, known in (
-            ("explore", EXPLORATIONS),
-            ("ledger", (*LEDGERS, "none")),
-            ("gate", (*GATES, "none")),
-            ("fallback", FALLBACKS),
-            ("track", TRACKERS),
-            ("estimate", ESTIMATORS),
+            ("explore", EXPLORATIONS), ("ledger", (*LEDGERS, "none")), ("gate", (*GATES, "none")),
+            ("fallback", FALLBACKS), ("track", TRACKERS), ("estimate", ESTIMATORS),
             ("side_information", SIDE_INFORMATION),
-        ):
+        ):  # fmt: skip
             checks.choice(name, getattr(self, name), known)
         if not isinstance(self.knows, tuple):
             raise InvalidProblem(f"knows is {self.knows!r}; it must be a tuple such as ('variance',)")
@@ -145,7 +141,6 @@ class Collector:
 UNSAFE: dict[str, Any] = {"ledger": "none", "gate": "none"}
 ONCE = 1e30  # a replan that never comes
 SEPEC: dict[str, Any] = {"track": "sample", "estimate": "importance", "replan": ONCE}
-
 COLLECTORS: dict[str, Collector] = {
     "saver": Collector(),
     "saver-paper": Collector(

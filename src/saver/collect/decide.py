@@ -189,8 +189,7 @@ def come_first(setup: Setup, state: State, needed: Ints) -> Bools:
     """
     enough = 1 if 2 * (state.spent + 1) <= setup.episodes else 2
     few = state.sums.rewards.counts < enough
-    first: Bools = (needed <= enough) & few & (state.outstanding.expecting == 0)
-    return first
+    return (needed <= enough) & few & (state.outstanding.expecting == 0)
 
 
 def fall_back(setup: Setup, state: State) -> tuple[Candidate, Policy]:

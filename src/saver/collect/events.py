@@ -180,8 +180,7 @@ class Trial:
         if not isinstance(state, str):
             return self._act(step, state)
         mdp = self.follows.grid.mdp
-        told: int | str = mdp.action_labels.said(self._act(step, mdp.state_labels.number("state", state)))
-        return told
+        return mdp.action_labels.said(self._act(step, mdp.state_labels.number("state", state)))
 
     @property
     def looked(self) -> bool:

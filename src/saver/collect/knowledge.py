@@ -44,14 +44,9 @@ class Statistics:
 
     @classmethod
     def of(
-        cls,
-        problem: Problem,
-        known: Knowledge,
-        episode: int,
-        rewards: Moments,
-        constraints: Sequence[Moments],
-        moves: Moves | None = None,
-    ) -> Statistics:
+        cls, problem: Problem, known: Knowledge, episode: int, rewards: Moments,
+        constraints: Sequence[Moments], moves: Moves | None = None,
+    ) -> Statistics:  # fmt: skip
         """What was seen, and the truth where it is known; an unseen constraint is as bad as can be."""
         found = {
             rail.name: np.where(seen.counts > 0, seen.mean, rail.sign * rail.promise.floor)
@@ -62,15 +57,11 @@ class Statistics:
         if moves is not None and known.model is None:
             model = model.believed(moves.counts, moves.ends, moves.starts)
         return cls(
-            problem,
-            episode,
-            rewards.counts.copy(),
+            problem, episode, rewards.counts.copy(),
             rewards.mean.copy() if known.mean is None else known.mean,
             rewards.variance if known.variance is None else known.variance,
-            constraint_mean if known.constraint_mean is None else known.constraint_mean,
-            model,
-            moves,
-        )
+            constraint_mean if known.constraint_mean is None else known.constraint_mean, model, moves,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,5 +127,4 @@ def extra(problem: Problem, collector: Collector, episodes: int) -> float:
 
 def floored(variance: Floats) -> Floats:
     """No variance below a millionth of the largest."""
-    result: Floats = np.maximum(variance, SMALLEST_VARIANCE * variance.max())
-    return result
+    return np.maximum(variance, SMALLEST_VARIANCE * variance.max())

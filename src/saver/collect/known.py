@@ -258,8 +258,7 @@ class Known:
     @reading
     def counts(self) -> Ints:
         """Reward samples of each pair so far, [S, A]."""
-        result: Ints = self._state.sums.rewards.counts.copy()
-        return result
+        return self._state.sums.rewards.counts.copy()
 
     @property
     @reading

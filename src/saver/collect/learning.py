@@ -77,15 +77,11 @@ class Learner(Designer):
         planner = self._last = (self._last and self._last.moved(model)) or Planner(model)
         means = problem.means(statistics.constraint_mean)
         plan = safe_plan(
-            planner,
-            problem,
-            np.maximum(found.rewards if apart else found.rewards + found.moves, 0.0),
-            means if oracle else hoped(problem, means, counts),
-            (required, paced),
+            planner, problem, np.maximum(found.rewards if apart else found.rewards + found.moves, 0.0),
+            means if oracle else hoped(problem, means, counts), (required, paced),
             lambda: weights(model, problem.baseline),
-            asked.reference if warm is None else by_step(model, warm),
-            found.moves if apart else None,
-        )
+            asked.reference if warm is None else by_step(model, warm), found.moves if apart else None,
+        )  # fmt: skip
         policy, flow = planner.unroll(plan)
         off = np.ones(policy.shape[:2], dtype=bool)
         off[planner.nodes.step, planner.nodes.state] = False

@@ -162,15 +162,9 @@ class Designer:
 
 
 def safe_plan(
-    planner: Planner,
-    problem: Problem,
-    w: Floats,
-    means: Floats,
-    line: tuple[Floats, Floats],
-    safe: Callable[[], Floats],
-    hint: Floats | None,
-    onward: Floats | None = None,
-) -> Solved:
+    planner: Planner, problem: Problem, w: Floats, means: Floats, line: tuple[Floats, Floats],
+    safe: Callable[[], Floats], hint: Floats | None, onward: Floats | None = None,
+) -> Solved:  # fmt: skip
     """The exact design for what is required and paced, or as near to that as can be; `safe` are c_0."""
     tops = [planner.best_value(mean) for mean in means]
     wanted = [attainable(*each) for each in zip(*line, tops, strict=True)]

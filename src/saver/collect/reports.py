@@ -37,15 +37,10 @@ def steps_table(problem: Problem, events: Sequence[Event]) -> dict[str, list[Any
             episode, seen = event.episode, [rail.column(event.episode) for rail in problem.rails]
             for t in range(len(episode)):
                 row = (
-                    event.number,
-                    kinds[event.number],
-                    t,
-                    states.said(episode.states[t]),
-                    actions.said(episode.actions[t]),
-                    float(episode.rewards[t]),
-                    *(math.nan if column is None else float(column[t]) for column in seen),
-                    event.complete,
-                )
+                    event.number, kinds[event.number], t, states.said(episode.states[t]),
+                    actions.said(episode.actions[t]), float(episode.rewards[t]),
+                    *(math.nan if column is None else float(column[t]) for column in seen), event.complete,
+                )  # fmt: skip
                 for name, value in zip(names, row, strict=True):
                     columns[name].append(value)
     return columns

@@ -51,15 +51,10 @@ class Setup:
     """A problem, a collector and a number of episodes, with all that can be known before the first."""
 
     def __init__(
-        self,
-        problem: Problem,
-        collector: Collector | str,
-        episodes: int,
-        knowledge: Knowledge | None = None,
-        losses: str = "hostile",
-        order: str = "any",
+        self, problem: Problem, collector: Collector | str, episodes: int,
+        knowledge: Knowledge | None = None, losses: str = "hostile", order: str = "any",
         until: Precise | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         checks.kind("problem", problem, Problem)
         self.problem, self.collector, self.small = problem, find_collector(collector), is_small(problem)
         self.episodes = checks.whole("episodes", episodes, 1)
@@ -159,8 +154,7 @@ class Setup:
             return np.zeros((rows, mdp.actions))
         if self.stage.deterministic:
             return np.ones((rows, mdp.actions))
-        found: Floats = np.random.default_rng(int(by_step)).random((rows, mdp.actions))
-        return found
+        return np.random.default_rng(int(by_step)).random((rows, mdp.actions))
 
     @property
     def explorations(self) -> int:

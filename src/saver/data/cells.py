@@ -44,8 +44,7 @@ class Labels:
         found = array.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)
         if len(found) and not 0 <= int(found.min()) <= int(found.max()) <= len(words):
             raise InvalidData(f"{place}: it has codes without a label: it was damaged")
-        result: Ints = np.array([*known, -1], dtype=np.int64)[found]
-        return result
+        return np.array([*known, -1], dtype=np.int64)[found]
 
     def sorted(self) -> tuple[tuple[str, ...], Ints]:
         """All labels in order, numbers by size, and the new code of each old one; given ones come first."""
@@ -205,5 +204,4 @@ def _with_ends(table: Any, ends: int) -> Floats:
     """The same with any row for states in which nothing is done."""
     rows = np.zeros((*table.shape[:-2], ends, table.shape[-1]))
     rows[..., 0] = 1.0
-    found: Floats = np.concatenate([table, rows], axis=-2)
-    return found
+    return np.concatenate([table, rows], axis=-2)

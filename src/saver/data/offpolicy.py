@@ -114,8 +114,7 @@ def off_policy(
 def believed(model: Any, sums: Sums) -> Mdp:
     """The model of frequencies: an `Mdp` as it is, and what was seen of an `Unknown`."""
     moves = None if model.known else seen_moves(model, sums)
-    found: Mdp = model if moves is None else model.believed(moves.counts, moves.ends, moves.starts)
-    return found
+    return model if moves is None else model.believed(moves.counts, moves.ends, moves.starts)
 
 
 def _likely(model: Any, whole: Episodes, counts: Any, behaviour: Any, notes: list[str]) -> Floats:
@@ -123,7 +122,7 @@ def _likely(model: Any, whole: Episodes, counts: Any, behaviour: Any, notes: lis
     if not len(whole):
         raise InvalidData("all episodes were cut off; nothing can be weighted")
     if whole.propensities is not None:
-        return whole.propensities  # type: ignore[no-any-return]
+        return whole.propensities
     if behaviour is None:
         notes.append("propensities were not recorded: frequencies stand for them")
         return frequencies(counts)[whole.states, whole.actions]

@@ -212,8 +212,7 @@ class Reader:
             shown = "missing" if codes[bad[0]] < 0 else repr(words[codes[bad[0]]])
             what = f"it is {shown}, but the next step of the episode is in {states[told[bad[0] + 1]]!r}"
             raise self._wrong(int(bad[0]), "next_state", what)
-        finals: Ints = onward[last]
-        return finals
+        return onward[last]
 
 
 def ordered(ids: Any, steps: Ints) -> tuple[Any, Ints]:

@@ -159,8 +159,7 @@ def _shared(many: Columns, apart: Floats) -> tuple[float, float]:
 def frequencies(counts: Any, usual: Any = 0.0) -> Floats:
     """How often each action was taken, [..., A]; what is usual where none was."""
     total = counts.sum(axis=-1, keepdims=True)
-    found: Floats = np.where(total > 0, counts / np.maximum(total, 1), usual)
-    return found
+    return np.where(total > 0, counts / np.maximum(total, 1), usual)
 
 
 def observed(many: Columns, counts: Any, mdp: Any, by_step: bool, notes: list[str]) -> Floats:

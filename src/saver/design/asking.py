@@ -20,9 +20,7 @@ from saver.problem.mdp import Mdp
 from saver.problem.moving import still
 
 ROOM = 1e-3  # above what is required, of its size, that an anchor must have to be used as it is
-
 ENOUGH = 0.5  # of the best room: where the search for an anchor ends
-
 FLAT = 1e-9  # the span of a constraint that does not depend on the behaviour, of its size
 
 
@@ -44,15 +42,9 @@ def constraints(mdp: Mdp, mean: ArrayLike | None, required: Any, name: str) -> t
 
 
 def pose(
-    walk: Walk,
-    mdp: Mdp,
-    w: Floats,
-    means: Floats,
-    required: Floats,
-    anchor: Any,
-    names: Sequence[str] | None,
-    onward: ArrayLike | None = None,
-) -> Asked:
+    walk: Walk, mdp: Mdp, w: Floats, means: Floats, required: Floats, anchor: Any,
+    names: Sequence[str] | None, onward: ArrayLike | None = None,
+) -> Asked:  # fmt: skip
     """The program, with a behaviour that is safe: the safest one, or one that is balanced or given."""
     w = weighed("w", mdp, w, mdp.reachable, "set it to 0")[None]
     if onward is not None:
@@ -96,14 +88,9 @@ def with_moves(walk: Walk, mdp: Mdp, w: Floats, onward: ArrayLike) -> Floats:
 
 
 def safe(
-    walk: Walk,
-    mdp: Mdp,
-    means: Floats,
-    required: Floats,
-    anchor: Floats | None,
-    names: Sequence[str] | None,
-    apart: bool,
-) -> tuple[Floats, Floats, Floats]:
+    walk: Walk, mdp: Mdp, means: Floats, required: Floats, anchor: Floats | None,
+    names: Sequence[str] | None, apart: bool,
+) -> tuple[Floats, Floats, Floats]:  # fmt: skip
     """The flow, the visits and the constraint values of a behaviour that meets what is required."""
     if len(means) == 1:
         b, top = walk.safest(means[0])

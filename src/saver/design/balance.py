@@ -14,9 +14,7 @@ from saver.kernels.solve.game import game
 from saver.kernels.solve.mixing import ROUNDED
 
 COLUMNS = 500  # behaviours that are mixed at most
-
 CLOSED = 1e-10  # a difference between the worst and its bound that is rounding
-
 NEEDED = 1e-9  # the weight of a guardrail that takes part in a conflict
 
 
@@ -31,13 +29,9 @@ class Balance(NamedTuple):
 
 
 def balanced(
-    walk: Walk,
-    means: Floats,
-    required: Floats,
-    scales: Floats,
-    enough: float = 1.0,
+    walk: Walk, means: Floats, required: Floats, scales: Floats, enough: float = 1.0,
     known: Sequence[Floats] = (),
-) -> Balance:
+) -> Balance:  # fmt: skip
     """max over behaviours of min_i (V_i - required_i) / scale_i, by columns.
 
     In turn: the best mixture of the behaviours found so far is a small game, which weighs the guardrails by

@@ -162,8 +162,7 @@ def _entered_twice(mdp: Mdp) -> tuple[Ints, Callable[[int], Ints]]:
     ways = np.bincount(moves.indices, minlength=mdp.states) + (mdp.start > 0)
 
     def parents(state: int) -> Ints:
-        found: Ints = np.repeat(rows, np.diff(moves.indptr))[moves.indices == state]
-        return found
+        return np.repeat(rows, np.diff(moves.indptr))[moves.indices == state]
 
     return np.flatnonzero(ways > 1), parents
 
@@ -192,5 +191,4 @@ def with_side_information(
     target: Floats, second_moment: Floats, constraint_mean: Floats, required: float, allowed: Bools
 ) -> Floats:
     """The b that minimises sum pi^2 second_moment / b with b . constraint_mean >= required."""
-    b: Floats = under_one(target**2 * second_moment, np.array(constraint_mean), allowed, required)
-    return b
+    return under_one(target**2 * second_moment, np.array(constraint_mean), allowed, required)

@@ -105,15 +105,9 @@ def exact_pair(
     if means is not None and not planner.is_safe(free, means, required):
         left = max(0.0, seconds - (time.monotonic() - began))
         plan = planner.solve(
-            w,
-            means,
-            required,
-            onward=onward,
-            anchor=problem.baseline,
-            names=names,
-            tolerance=tolerance,
+            w, means, required, onward=onward, anchor=problem.baseline, names=names, tolerance=tolerance,
             seconds=left,
-        )
+        )  # fmt: skip
     price = max(1.0, plan.limit / free.limit) if free.limit > 0 else 1.0  # below 1 only if `free` was stopped
     equal = price <= (1.0 + plan.gap) * (1.0 + free.gap) * (1.0 + ROUNDING)
     if equal and max(plan.gap, free.gap) <= SMALL_GAP:

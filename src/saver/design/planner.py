@@ -45,9 +45,7 @@ from saver.problem.mdp import Mdp
 from saver.problem.moving import still
 
 TOLERANCE = 1e-6  # of a design asked for by name; replanning needs less
-
 LONGEST_PAUSE = 100  # iterations, where there is a clock
-
 RARE = 1e-6  # the probability of an action that can as well be left out
 
 
@@ -280,13 +278,9 @@ class Planner:
             kept = np.where((kept < RARE) & penalised, 0.0, kept)
             kept /= kept.sum(axis=1, keepdims=True)
         found = Plan(
-            kept,
-            0.0,
-            float(unit * n["bound"]),
-            held if certified else unit * guards[MULTIPLIER],
-            iterations=int(n["iteration"]),
-            work=float(n["work"]),
-        )
+            kept, 0.0, float(unit * n["bound"]), held if certified else unit * guards[MULTIPLIER],
+            iterations=int(n["iteration"]), work=float(n["work"]),
+        )  # fmt: skip
         plan = self._feasible(model, asked, found)
         prices = certified * search.certificate.reshape(asked.w.shape)
         mean = asked.steer[0] if len(held) == 1 else np.tensordot(held, asked.steer, 1)

@@ -134,8 +134,7 @@ class Worker:
         s = self.setting
         arrays: Any = (s.scene, s.rules, self.sheets, self.run, self.rails, self.free, *self.loops)
         arrays += (out, acting, world, self.most)
-        status: int = kernel.advance(*arrays)
-        return status
+        return kernel.advance(*arrays)
 
     def load(self, checkpoints: Ints) -> None:
         """Play no episode, so that all is compiled."""

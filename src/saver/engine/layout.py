@@ -90,30 +90,18 @@ def lay_scene(scenario: Scenario, setup: Setup) -> Scene:
         steps = np.array(asked.reference.reshape(-1, mdp.states, mdp.actions))
     safe = np.arange(len(nodes.state))
     return Scene(
-        nodes=nodes,
-        slot=stage.grid.slot[: len(gammas)].copy(),
-        indptr=true.transitions.indptr.astype(np.int64),
-        to=true.transitions.indices.astype(np.int64),
-        chance=true.transitions.data.copy(),
-        ends=ends,
-        start=start,
-        start_chance=true.start[start],
-        pairs=pairs,
-        promised=np.array([table.ravel() for table in promised]).T.reshape(-1, 3).copy(),
-        rewards=rewards,
-        factor=np.asarray(mdp.discount ** np.arange(mdp.horizon), dtype=np.float64),
-        length=_sums(gammas),
-        noise=_sums(gammas**2),
-        order=order,
+        nodes=nodes, slot=stage.grid.slot[: len(gammas)].copy(),
+        indptr=true.transitions.indptr.astype(np.int64), to=true.transitions.indices.astype(np.int64),
+        chance=true.transitions.data.copy(), ends=ends, start=start, start_chance=true.start[start],
+        pairs=pairs, promised=np.array([table.ravel() for table in promised]).T.reshape(-1, 3).copy(),
+        rewards=rewards, factor=np.asarray(mdp.discount ** np.arange(mdp.horizon), dtype=np.float64),
+        length=_sums(gammas), noise=_sums(gammas**2), order=order,
         asked=nothing if asked is None else np.array([c.ravel() for c in asked.weights.values()]),
-        rate=nothing if asked is None else np.array(asked.factor),
-        target=target,
-        target_by_step=steps,
-        uniform=mdp.uniform.copy(),
-        every=np.arange(mdp.states),
+        rate=nothing if asked is None else np.array(asked.factor), target=target, target_by_step=steps,
+        uniform=mdp.uniform.copy(), every=np.arange(mdp.states),
         safe_nodes=np.flatnonzero(stage.play(setup.baseline).flow.sum(axis=1)) if known else safe,
         one_way=stage.deterministic,
-    )
+    )  # fmt: skip
 
 
 def _sums(terms: Any) -> Floats:
@@ -157,13 +145,9 @@ def lay_sheets(setup: Setup, policies: Sequence[Floats]) -> Sheets:
         each = [grid.policy(policy).by_node() for policy in policies]
         kinds.same = [np.array_equal(one, each[forms.SAFE]) for one in each]
     return Sheets(
-        policy=table,
-        sure=np.argmax(table, axis=1),
-        kinds=kinds,
-        behaviour=behaviour,
-        weights=weights,
+        policy=table, sure=np.argmax(table, axis=1), kinds=kinds, behaviour=behaviour, weights=weights,
         visits=weights.reshape(len(rows), -1),
-    )
+    )  # fmt: skip
 
 
 def rows_of(stage: Stage, policy: Floats) -> Floats:

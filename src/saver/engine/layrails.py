@@ -62,25 +62,12 @@ def lay_rails(setup: Setup, scenario: Scenario, truth: Truth, history: int) -> R
                 rates[at, i] = rule[-3:]
     bets, (table, depth) = _bets(ledgers, m), _tables(ledgers, setup.episodes)
     return Rails(
-        certified=certified,
-        drawn=certified and setup.stage.deterministic,
-        paths=bool(fixed.paths.any()),
-        knows=known is not None,
-        history=history,
-        fixed=fixed,
-        state=cells.view(KEPT).view(np.recarray),
-        cells=cells,
-        tables=shaped.reshape(m, COLUMNS, -1),
-        shaped=shaped,
-        visits=np.zeros((3, shape[0] * shape[1])),
-        bets=bets,
-        logs=np.zeros((3, m, bets.shape[-1])),
-        levels=levels,
-        rates=rates,
-        table=table,
-        depth=depth,
-        data=data,
-    )
+        certified=certified, drawn=certified and setup.stage.deterministic, paths=bool(fixed.paths.any()),
+        knows=known is not None, history=history, fixed=fixed, state=cells.view(KEPT).view(np.recarray),
+        cells=cells, tables=shaped.reshape(m, COLUMNS, -1), shaped=shaped,
+        visits=np.zeros((3, shape[0] * shape[1])), bets=bets, logs=np.zeros((3, m, bets.shape[-1])),
+        levels=levels, rates=rates, table=table, depth=depth, data=data,
+    )  # fmt: skip
 
 
 def _tables(ledgers: Sequence[Any], episodes: int) -> tuple[Floats, Floats]:
@@ -221,18 +208,10 @@ def lay_study(setup: Setup) -> Study | None:
     assert isinstance(designer, Learner)
     mdp, promise = problem.mdp, problem.rails[0].promise
     return Study(
-        *designer.answers,
-        unseen=np.array(designer.unseen),
-        available=mdp.available.copy(),
-        even=still(mdp.uniform),
-        start=np.zeros(0) if mdp.start is None else mdp.start.copy(),
-        discount=mdp.discount,
-        factors=powers(mdp.discount, mdp.horizon),
-        powers=np.power(mdp.discount, np.arange(mdp.horizon, dtype=float)),
-        episodes=setup.episodes,
-        extra=extra(problem, collector, setup.episodes),
-        caution=float(collector.caution),
-        floor=promise.floor,
-        ceiling=promise.ceiling,
-        paced=designer.paced,
-    )
+        *designer.answers, unseen=np.array(designer.unseen), available=mdp.available.copy(),
+        even=still(mdp.uniform), start=np.zeros(0) if mdp.start is None else mdp.start.copy(),
+        discount=mdp.discount, factors=powers(mdp.discount, mdp.horizon),
+        powers=np.power(mdp.discount, np.arange(mdp.horizon, dtype=float)), episodes=setup.episodes,
+        extra=extra(problem, collector, setup.episodes), caution=float(collector.caution),
+        floor=promise.floor, ceiling=promise.ceiling, paced=designer.paced,
+    )  # fmt: skip

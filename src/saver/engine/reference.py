@@ -85,15 +85,10 @@ def run_once(job: Job, kept: Out, seed: np.random.SeedSequence) -> None:
     scenario, truth, at = job.scenario, job.truth, 0
     player = Player(scenario.world, child_seed(seed, 1), tells_end=not scenario.problem.mdp.known)
     campaign = Campaign(
-        scenario.problem,
-        job.collector,
-        job.episodes,
-        knowledge=knowledge_of(scenario, job.collector),
-        history=logged(scenario, player, job.history) if job.history else None,
-        seed=seed,
-        losses=job.losses,
-        order=job.order,
-    )
+        scenario.problem, job.collector, job.episodes, knowledge=knowledge_of(scenario, job.collector),
+        history=logged(scenario, player, job.history) if job.history else None, seed=seed,
+        losses=job.losses, order=job.order,
+    )  # fmt: skip
     for done in rounds(campaign, player, truth, job.feedback, child_seed(seed, 2)):
         account = done.account
         kept.worst[:] = account.worsts

@@ -116,8 +116,7 @@ class Runs:
     def coverage(self, level: float = 0.95) -> Floats:
         """The share of runs whose interval holds the true value, [C]."""
         low, high = self.interval(level)
-        covered: Floats = np.mean((low <= self.true_value) & (self.true_value <= high), axis=0)
-        return covered
+        return np.mean((low <= self.true_value) & (self.true_value <= high), axis=0)
 
     def ever_missed(self, first: int = 1) -> float:
         """The share of runs whose interval at all times was wrong at a checkpoint from `first` on."""

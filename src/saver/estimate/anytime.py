@@ -282,5 +282,4 @@ class Anytime:
         """At most so often hidden trials have met each pair."""
         if not tally.hidden:
             return np.zeros(len(tally.T))
-        found: Floats = tally.unwatched(self.most, numbers.log_pairs)
-        return found
+        return tally.unwatched(self.most, numbers.log_pairs)

@@ -40,8 +40,7 @@ def stretched(episodes: Any, planned: int, level: float) -> Floats:
 
     k, miss = np.maximum(np.asarray(episodes, dtype=np.float64), 1.0), 1.0 - level
     rho = best_rho(QUARTER * planned, miss)
-    found: Floats = mixture_two_sided(k, rho, miss) / np.sqrt(k) / ndtri(0.5 + level / 2)
-    return found
+    return mixture_two_sided(k, rho, miss) / np.sqrt(k) / ndtri(0.5 + level / 2)
 
 
 def start(level: float) -> int:

@@ -13,7 +13,6 @@ from saver.problem import checks
 
 LEVEL = 0.95  # of what engines record
 ONCE, ALWAYS, IN_THE_LIMIT = "at one time", "at all times", "at all times, in the limit"
-
 DECLARE = (
     "say Problem(reward=saver.Bounded(low, high)) if every reward lies in [low, high], or "
     "saver.SubGaussian(scale, floor, ceiling) if its noise is at most as wide as normal noise of that scale "
@@ -126,8 +125,7 @@ def student(stderr: Floats, freedom: Floats, level: float) -> Floats:
     bounded, sure = np.isfinite(stderr), np.isinf(freedom)
     degrees = np.where(bounded & ~sure, freedom, 1.0)
     quantile = np.where(sure, ndtri(0.5 + level / 2), stdtrit(degrees, 0.5 + level / 2))
-    result: Floats = np.where(bounded, np.where(bounded, stderr, 0.0) * quantile, math.inf)
-    return result
+    return np.where(bounded, np.where(bounded, stderr, 0.0) * quantile, math.inf)
 
 
 def _degrees(total: float, parts: Floats, freedom: Floats) -> float:

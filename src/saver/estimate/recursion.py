@@ -49,8 +49,7 @@ class Moves:
     @cached_property
     def outcomes(self) -> Floats:
         """How often it was seen where a pair led, [S * A]."""
-        found: Floats = led(still(self.counts.indptr), still(self.counts.data), still(self.ends))
-        return found
+        return led(still(self.counts.indptr), still(self.counts.data), still(self.ends))
 
     @cached_property
     def rows(self) -> Any:

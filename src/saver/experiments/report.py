@@ -78,7 +78,6 @@ td::before{content:attr(data-name);display:inline-block;width:6.5rem;text-indent
 
 
 ENOUGH = 30  # runs for a plain mean squared error to mean something
-
 Columns = dict[str, str | Callable[[Row], str]]  # heads, and what stands below each
 Words = list[tuple[str, ...]]  # a table, its head first
 

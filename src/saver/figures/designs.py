@@ -17,7 +17,6 @@ Visits = dict[str, Floats]  # expected in an episode of each design, [S, A]
 Kinds = tuple[str, ...]
 Names = Sequence[str] | None  # of the pairs, if they have any
 Signs = tuple[tuple[str, str], ...]  # what is said, and in which colour
-
 SHOWN = {
     "target": "target",
     "tree": "tree (the paper's)",

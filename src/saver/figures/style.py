@@ -22,7 +22,6 @@ from saver._types import Floats
 COLUMN, PAGE = 3.4, 7.0  # inches: one column of a paper, and both
 BOTH: tuple[str, ...] = ("png", "pdf")  # what a figure is saved as
 GREY, BLUE, ORANGE, GREEN, PINK = "#777777", "#0072B2", "#D55E00", "#009E73", "#CC79A7"
-
 End = tuple[str, float, str]  # of a line: name, height, colour
 
 
@@ -53,7 +52,6 @@ LOOKS = {
     "baseline": Look("#332288", (0, (8, 2, 2, 2)), 1.2, "*"),
 }
 OTHER = Look("#117733", (0, (3, 2, 1, 2)), 1.2, "H")  # whatever has no look of its own
-
 SCENARIOS = {
     "bandit": Look(ORANGE),
     "tree": Look(GREEN, (0, (5, 1.5))),
@@ -64,18 +62,15 @@ SCENARIOS = {
 
 # of several guardrails: colours, and dashes
 RAILS = ((BLUE, "solid"), (ORANGE, (0, (5, 1.5))), (GREEN, (0, (1, 1))), (PINK, (0, (3, 1, 1, 1))))
-
 DOTTED, DASHED = (0, (1.5, 1)), (0, (4, 2))  # the exact safe limit; what is believed
 BAND = 0.25  # opacity
 BROKEN: Any = {"facecolor": "#F6E3E3", "edgecolor": "#B03030", "hatch": "//////", "lw": 0}
-
 MINUS = "\N{MINUS SIGN}"
 TINY = 0.000999  # below this, digits after the point are many
 TOP = 1.02  # of the names beside lines, in heights of the axes
 GAP = 0.085  # the least distance of two names
 AWAY = 0.09  # of the names from the axes, in their widths
 LEADER: Any = {"arrowstyle": "-", "linewidth": 0.4, "shrinkA": 1, "shrinkB": 0, "relpos": (0.0, 0.5)}
-
 RC: Any = {
     **dict.fromkeys(("font.size", "axes.labelsize"), 7.5),
     "axes.titlesize": 8.5,

@@ -11,5 +11,4 @@ __all__ = [
     "DurableCampaign", "Header", "Journal", "Lease", "Record", "Reserved", "Running", "Verified", "backup",
     "connect", "restore",
 ]  # fmt: skip
-
 __getattr__ = moved(__name__, {"open_campaign": "saver.open"})

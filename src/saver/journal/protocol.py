@@ -31,7 +31,6 @@ TOGETHER = 32  # records that one statement inserts
 COLUMNS = "campaign, seq, kind, trial, key, body, chain, at, actor"  # of a record
 OF_CAMPAIGN = "id, name, fingerprint, setup, versions, created"
 Waiting = Callable[[], None] | None
-
 _written = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _quoted = lru_cache(1024)(json.dumps)
 

@@ -51,7 +51,7 @@ class Lite(Journal):
     def run(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         """The rows."""
         try:
-            return self._base.execute(statement, values).fetchall()  # type: ignore[no-any-return]
+            return self._base.execute(statement, values).fetchall()
         except sqlite3.Error as cause:
             raise self._failed(cause) from None
 

@@ -193,14 +193,9 @@ class Writing:
         self.happen(event)
 
     def write(
-        self,
-        kind: str,
-        trial: int | None,
-        key: str | None = None,
-        body: bytes | None = None,
-        event: Event | None = None,
-        **more: Any,
-    ) -> None:
+        self, kind: str, trial: int | None, key: str | None = None, body: bytes | None = None,
+        event: Event | None = None, **more: Any,
+    ) -> None:  # fmt: skip
         """A record takes effect, and will be written; without an event it concerns leases alone."""
         fold, body = self.fold, body_of(**more) if body is None else body
         record = Record(fold.seq + 1, kind, trial, key, body, b"", self.now, self._actor).sealed(fold.chain)

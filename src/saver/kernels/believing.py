@@ -12,11 +12,8 @@ from saver.kernels.solve.interior import one_decision
 from saver.kernels.solve.onestate import under_one
 
 SMALLEST_VARIANCE = 1e-6  # of the largest
-
 TRUSTED = 4  # samples; two that happen to agree would starve a pair for thousands of episodes
-
 HALF = 0.5
-
 LOWEST_QUANTILE = 0.2  # cubed: no variance is raised by more than 125 times
 
 
@@ -53,17 +50,11 @@ def spread_believed(T: float, squares: float, extra: float, caution: float) -> A
 
 
 GAP, SETTLED = 0.002, 0.0005  # a replan stops at such a gap, or when ten iterations improve it by less
-
 QUOTA = 2e6  # flow updates of a replan, about 40 ms
-
 NEVER = 2.0**60  # the number of an episode that does not come
-
 QUARTER = 0.25
-
 UNNEEDED = 3  # of `needed_pairs`: never
-
 NEGLIGIBLE = 0.01  # share of the mean squared error
-
 ROOM = 1e-3  # kept below the best value that is believed attainable
 
 
@@ -119,9 +110,7 @@ def highest(mean: Any, allowed: Any) -> float:
 
 
 HOPE = 8.0  # visits after which hardly more is hoped of a constraint mean than was seen
-
 CREDIBLE = 8.0  # visits after which half of what is believed of a pair is its own
-
 LEAST_PRICE = 1e-6  # of a price, in units of what a pair of as many visits has
 
 

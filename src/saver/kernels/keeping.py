@@ -191,30 +191,19 @@ def new_run(scene: Scene, rules: Rules, rows: Floats, stop: Ints) -> Run:
     answers, weighed = len(rules.weighing.numbers.c), pairs if rules.weighing.wanted else 0
     now: Any = np.zeros(1, dtype=NOW).view(np.recarray)
     return Run(
-        now=now[0],
-        cells=now.view(ints),
-        seen=np.zeros((pairs, 3)),
-        tracker=Tracker.of(rows),
-        needed=np.array(rules.needed),
-        node_visits=np.zeros((nodes if outside else 0, A)),
+        now=now[0], cells=now.view(ints), seen=np.zeros((pairs, 3)), tracker=Tracker.of(rows),
+        needed=np.array(rules.needed), node_visits=np.zeros((nodes if outside else 0, A)),
         earner=np.zeros(nodes if rules.earner else 0, dtype=ints),
         visited=np.zeros(pairs if rules.keeps_visits else 0),
         moves=np.zeros((2, len(scene.to) if estimated else 0)),
-        ends=np.zeros((2, pairs if estimated else 0)),
-        variance=np.zeros((S, A)),
-        spread=np.zeros((2, S)),
-        policy=np.zeros((S, A)),
-        mark=np.zeros(S, dtype=bool),
-        dirty=np.zeros(nodes, dtype=ints),
+        ends=np.zeros((2, pairs if estimated else 0)), variance=np.zeros((S, A)), spread=np.zeros((2, S)),
+        policy=np.zeros((S, A)), mark=np.zeros(S, dtype=bool), dirty=np.zeros(nodes, dtype=ints),
         dirty_count=np.zeros(len(scene.nodes.layer) - 1, dtype=ints),
         reach=Reach.room(L, nodes, pairs if rules.paths else 0),
         detour=Reach.room(L, nodes if rules.earner else 0, pairs if rules.paths else 0),
         scales=Scales(np.zeros((5, weighed)), np.zeros((5, answers, weighed)), np.zeros((3, answers))),
-        path=np.zeros((L, 2), dtype=ints),
-        ways=np.zeros((4, L), dtype=ints),
-        draws=np.zeros(L),
-        stop=stop,
-    )
+        path=np.zeros((L, 2), dtype=ints), ways=np.zeros((4, L), dtype=ints), draws=np.zeros(L), stop=stop,
+    )  # fmt: skip
 
 
 def nothing_believed() -> Foresight:

@@ -21,7 +21,6 @@ from saver.kernels.keeping import COUNT, MEAN, SQUARES
 from saver.problem.moments import moment_step
 
 types: Any = numba_types
-
 HIGH, LOW, INCREMENT_HIGH, INCREMENT_LOW = range(4)
 MULTIPLIER_HIGH, MULTIPLIER_LOW = np.uint64(0x2360ED051FC65DA4), np.uint64(0x4385DF649FCCF645)
 MASK = (1 << 64) - 1

@@ -54,8 +54,7 @@ class Foresight:
         factors = np.asarray(mdp.discount ** np.arange(mdp.horizon), dtype=np.float64)
         earned(*self.moves, self.start, choice.astype(np.int64), policy.grid.slot, policy.by_step,
                factors, self.gains, 0, mass, sums)  # fmt: skip
-        found: Floats = sums[-1]
-        return found
+        return sums[-1]
 
     def room(self, steps: int) -> tuple[Floats, Floats]:
         """For where a policy goes, and what it earns, before each step."""

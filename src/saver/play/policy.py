@@ -122,8 +122,7 @@ class Policy:
         if place < 0:
             return np.array(self._unseen[state])
         if not self.chosen:
-            result: Floats = self.rows[place]
-            return result
+            return self.rows[place]
         row = np.zeros(self.grid.mdp.actions)
         row[self.rows[place]] = 1.0
         return row

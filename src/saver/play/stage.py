@@ -37,8 +37,7 @@ class Play:
         key = (fact, *about)
         if key not in self.facts:
             self.facts[key] = fact(self, *about)
-        found: T = self.facts[key]
-        return found
+        return self.facts[key]
 
     def value(self, mean: Floats) -> float:
         """V(b; mean)."""
@@ -126,8 +125,7 @@ class Stage:
         first[state[::-1]], last[state] = step[::-1], step  # nodes come by rising step
         met = np.bincount(state, minlength=S)
         often = np.where(stays, met, np.minimum(met, (last - first) // 2 + 1))
-        found: Floats = np.maximum(1.0, often)[:, None]
-        return found
+        return np.maximum(1.0, often)[:, None]
 
     @cached_property
     def deterministic(self) -> bool:

@@ -111,8 +111,7 @@ def return_variance(mdp: Mdp, policy: ArrayLike, mean: ArrayLike, variance: Arra
 
 def onward(mdp: Mdp, V: Floats) -> Floats:
     """sum_s' P(s'|s,a) V(s') over the moves after which the episode goes on, [S, A]."""
-    result: Floats = (mdp.flow @ V).reshape(mdp.states, mdp.actions)
-    return result
+    return (mdp.flow @ V).reshape(mdp.states, mdp.actions)
 
 
 def followed(mdp: Mdp, policy: Floats, factor: float, x: Floats = NOTHING) -> Floats:
@@ -188,8 +187,7 @@ def difference(mdp: Mdp, target: Floats, against: Floats) -> Floats:
 def mixture(mdp: Mdp, policies: list[Floats]) -> Floats:
     """The policy that visits as if each episode were of one of these, chosen evenly: [S, A] if it can be."""
     if mdp.horizon == 1:
-        found: Floats = np.mean([by_step(mdp, policy)[0] for policy in policies], axis=0)
-        return found
+        return np.mean([by_step(mdp, policy)[0] for policy in policies], axis=0)
     flow = np.mean([occupancy(mdp, policy) for policy in policies], axis=0)
     mass = flow.sum(axis=2, keepdims=True)
     return np.where(mass > 0.0, flow / np.where(mass > 0.0, mass, 1.0), by_step(mdp, mdp.uniform))

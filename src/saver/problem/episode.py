@@ -260,8 +260,7 @@ class Columns(Rows):
     def _whole(self, kept: Any, lengths: Ints, finals: Any, complete: Any) -> Self:
         """Those rows, which are episodes of these lengths."""
         more = {"offsets": _offsets(lengths), "final_states": finals, "complete": complete}
-        found: Self = self.part(kept, **more)
-        return found
+        return self.part(kept, **more)
 
 
 def _offsets(lengths: Any) -> Ints:

@@ -117,8 +117,7 @@ class Mdp(Model):
         """The states that an action can lead to, terminal ones too; none where the episode ends after it."""
         pair = state * self.actions + action
         begin, end = self.transitions.indptr[pair : pair + 2]
-        found: Ints = self.transitions.indices[begin:end]
-        return found
+        return self.transitions.indices[begin:end]
 
     def _check_rows(self) -> None:
         sums, lengths = np.asarray(self.transitions.sum(axis=1)).ravel(), np.diff(self.transitions.indptr)

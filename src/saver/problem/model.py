@@ -129,8 +129,7 @@ class Model(checks.Frozen):
 
     def pairs(self, states: Ints) -> Ints:
         """The rows s * A + a that belong to `states`."""
-        rows: Ints = (states[:, None] * self.actions + np.arange(self.actions)).ravel()
-        return rows
+        return (states[:, None] * self.actions + np.arange(self.actions)).ravel()
 
     @cached_property
     def state_labels(self) -> Labels:

@@ -80,8 +80,7 @@ class Moments:
     @property
     def variance(self) -> Floats:
         """The sample variance: divides by T - 1, and is 0 where T < 2."""
-        result: Floats = self.squares / np.maximum(self.counts - 1, 1)
-        return result
+        return self.squares / np.maximum(self.counts - 1, 1)
 
 
 @portable("sums")

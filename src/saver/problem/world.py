@@ -210,8 +210,7 @@ class Bernoulli(checks.Frozen):
     @property
     def variance(self) -> Floats:
         """Mean (1 - mean)."""
-        result: Floats = self.mean * (1.0 - self.mean)
-        return result
+        return self.mean * (1.0 - self.mean)
 
     def sample(self, rng: np.random.Generator, state: int, action: int) -> float:
         """One observation."""

@@ -15,5 +15,4 @@ __all__ = [
     "Ticket",
     "ledger_for",
 ]
-
 __getattr__ = moved("saver.safety", {name: f"saver.play.{name}" for name in ("Play", "Stage", "stage_of")})

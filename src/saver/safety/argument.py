@@ -277,8 +277,7 @@ FEW, MORE = 4.0, 64.0  # samples; a few say nothing of a coin
 
 def paper_width(problem: Problem, episodes: int, counts: Ints) -> Floats:
     """beta(s,a) = L sqrt(log(S A n (n + 1)) / T), n = K L, T at least 1; in units of the noise scale."""
-    result: Floats = first_width(problem, episodes) / np.sqrt(np.maximum(counts, 1))
-    return result
+    return first_width(problem, episodes) / np.sqrt(np.maximum(counts, 1))
 
 
 def first_width(problem: Problem, episodes: int) -> float:

@@ -97,8 +97,7 @@ class Line:
     @property
     def way(self) -> Way:
         """Where it may go."""
-        found: Way = self.kept or self.going
-        return found
+        return self.kept or self.going
 
     @property
     def designed(self) -> bool:

@@ -28,9 +28,7 @@ from saver.problem.history import Logged
 from saver.problem.statement import Problem
 
 LOSSES = ("hostile", "random")  # who chooses what is told: somebody who may know the outcomes, or chance
-
 ORDERS = ("any", "asked")  # in which trials start
-
 Seen = Episode | None  # what is to be learned of a trial: nothing where it is None
 
 

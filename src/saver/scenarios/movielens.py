@@ -146,8 +146,7 @@ def _most_frequent(ids: Ints, count: int, what: str) -> Ints:
         raise InvalidData(
             f"the ratings have only {len(unique)} {what} to choose {count} from; pass a smaller most_{what}"
         )
-    result: Ints = unique[np.lexsort((unique, -frequency))][:count]
-    return result
+    return unique[np.lexsort((unique, -frequency))][:count]
 
 
 def movielens(

@@ -52,8 +52,7 @@ def starts() -> Floats:
     """Gymnasium's `initial_state_distrib`: anywhere, the passenger waiting elsewhere than they want to go."""
     _, _, passenger, wanted = np.indices(SHAPE).reshape(4, -1)
     waiting = (passenger < IN_TAXI) & (passenger != wanted)
-    result: Floats = waiting / waiting.sum()
-    return result
+    return waiting / waiting.sum()
 
 
 def table_of() -> Moves:

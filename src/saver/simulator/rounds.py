@@ -60,13 +60,9 @@ class Post:
     """Sends trials out, and tells, abandons and cancels them; the account hears of everything."""
 
     def __init__(
-        self,
-        feedback: Feedback,
-        campaign: Campaign,
-        player: Player,
-        account: Account,
+        self, feedback: Feedback, campaign: Campaign, player: Player, account: Account,
         rng: np.random.Generator,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.feedback, self.campaign, self.player = feedback, campaign, player
         self.account, self.rng = account, rng
         self.waiting: list[Letter] = []  # in the order of asking

@@ -149,8 +149,7 @@ class Account:
     def budgets(self) -> Floats:
         """sum of V_c(b_k) - k required; counts times values, because additions drift."""
         settled = self.baseline_ran * self.safe + self.earned - self.ran * self.required
-        found: Floats = settled + self.lost + self._least()
-        return found
+        return settled + self.lost + self._least()
 
     @property
     def budget(self) -> float:

@@ -81,8 +81,7 @@ class Diagnosis:
     def to_dict(self) -> dict[str, Any]:
         """Plain data, fit for JSON: None for what is not finite, {"not defined, because": ...} for others."""
         text = json.dumps(self, default=_plain)
-        plain: dict[str, Any] = json.loads(text, parse_constant=lambda _: None)
-        return plain
+        return json.loads(text, parse_constant=lambda _: None)
 
 
 @light
@@ -135,27 +134,14 @@ def diagnose(
     hard = paper.hardness(made.rails[0], variance, mean, at)
     eta = max(float(np.abs(table[at.state][at.allowed]).max()) for table in (made.world.reward.mean, mean))
     return Diagnosis(
-        scenario=made.name,
-        episodes=K,
-        samples=n,
-        stderr=wanted,
-        spread=at.table(at.spread),
-        spread_total=float(at.spread.sum()),
-        spread_root=at.root,
-        tractability=terms,
-        hardness=hard,
+        scenario=made.name, episodes=K, samples=n, stderr=wanted, spread=at.table(at.spread),
+        spread_total=float(at.spread.sum()), spread_root=at.root, tractability=terms, hardness=hard,
         bounds=bounds(at, hard, problem.delta, n, variance, eta, terms.printed.holds is True),
-        unconstrained=free.limit,
-        unconstrained_gap=free.gap,
-        price=price,
-        gap=gap,
-        costs={} if isinstance(safe, Undefined) else costs_of(made.rails, safe),
-        feedback=feedback,
-        ways=ways,
-        at_once=at_once,
-        verdict=judge(forecast, ways, at_once, free, safe, stderr, until),
+        unconstrained=free.limit, unconstrained_gap=free.gap, price=price, gap=gap,
+        costs={} if isinstance(safe, Undefined) else costs_of(made.rails, safe), feedback=feedback,
+        ways=ways, at_once=at_once, verdict=judge(forecast, ways, at_once, free, safe, stderr, until),
         notes=notes or remarks(made),
-    )
+    )  # fmt: skip
 
 
 def _foreseen(given: Scenario | Problem) -> tuple[Scenario, tuple[str, ...], tuple[bool, int]]:

@@ -134,14 +134,10 @@ def hardness(rail: Rail, variance: Floats, mean: Floats, at: Nodewise) -> Hardne
         same = "some action earns exactly (1 - alpha) of the baseline's"
         gap = Undefined(f"{same}, so that the smallest gap is 0")
     return Hardness(
-        one=(afford + abs(difference)) / afford,
-        one_signed=(afford + difference) / afford,
-        two=_total(two, at, drawn),
-        two_per_state=at.table(two),
-        two_proof=_total(proof, at, drawn),
-        two_proof_per_state=at.table(proof),
-        gap=gap,
-    )
+        one=(afford + abs(difference)) / afford, one_signed=(afford + difference) / afford,
+        two=_total(two, at, drawn), two_per_state=at.table(two), two_proof=_total(proof, at, drawn),
+        two_proof_per_state=at.table(proof), gap=gap,
+    )  # fmt: skip
 
 
 def _total(values: Floats, at: Nodewise, drawn: Floats) -> Number:

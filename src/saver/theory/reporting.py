@@ -102,8 +102,7 @@ class Counts:
         """Visits that so many episodes are told to have made, [draws, *visits.shape]."""
         most = np.ceil(np.maximum(visits, 1.0) - ROUNDING).astype(np.int64)
         chance = np.minimum(self.turnout.told * visits / most, 1.0)
-        found: Ints = self.rng.binomial(episodes * most, chance, (len(self.T), *visits.shape))
-        return found
+        return self.rng.binomial(episodes * most, chance, (len(self.T), *visits.shape))
 
     def _track(self, designed: int, more: int) -> None:
         """Share out the visits of `designed` episodes and of so many `more`.

@@ -123,8 +123,7 @@ class Spending:
     @cached_property
     def _squares(self) -> Floats:
         """discount^2t at each node, [nodes, 1]."""
-        found: Floats = self.problem.mdp.discount ** (2.0 * self.stage.nodes.step)[:, None]
-        return found
+        return self.problem.mdp.discount ** (2.0 * self.stage.nodes.step)[:, None]
 
     def _find_worth(self, lowers: list[Floats], drawn: bool) -> None:
         """What a lost trial adds to the budget at least, and one that is out, on average.
@@ -164,8 +163,7 @@ class Spending:
         """The sum over episodes 1 to n, at each n of the grid."""
         found = np.array(values)
         steps = np.diff(self.grid) * (found[:-1] + found[1:]) / 2.0
-        result: Floats = found[0] + np.concatenate([[0.0], np.cumsum(steps)])
-        return result
+        return found[0] + np.concatenate([[0.0], np.cumsum(steps)])
 
     def episodes(self, K: int) -> Spent:
         """Those spent among K; all if nothing else can be afforded."""

@@ -206,8 +206,7 @@ def most_visits(expected: Floats, most: Any, log_level: float) -> Floats:
     """
     scaled = np.asarray(expected)[..., None] / np.asarray(most)[..., None]
     found = (math.log(len(THETAS)) - log_level + np.expm1(THETAS) * scaled) / THETAS
-    result: Floats = np.where(np.asarray(expected) > 0.0, most * found.min(axis=-1), 0.0)
-    return result
+    return np.where(np.asarray(expected) > 0.0, most * found.min(axis=-1), 0.0)
 
 
 class Numbers(NamedTuple):

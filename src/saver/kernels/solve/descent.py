@@ -47,11 +47,8 @@ from saver.kernels.solve.search import (
 )
 
 LARGEST_MULTIPLIER = 1e30  # where only the safest behaviour will do
-
 RIDGE = 1e-3  # of the diagonal, around the multipliers of the last step
-
 SWEEPS = 300  # most steps settle in a few
-
 SETTLED = 1e-6  # a change that is too small to matter, of the largest
 
 
@@ -116,9 +113,7 @@ def backward(
 
 
 LOOK, EARLY = 10, 3  # iterations between two looks, and one look before the first of them
-
 NEAR = 10.0  # a limit so many times `settle` above the smallest may still fall below it
-
 FADE = 0.9  # of the scale on which safety is at stake, from one iteration to the next
 
 

@@ -12,7 +12,6 @@ import numpy as np
 from saver._jit import jit
 
 ROUNDED = 1e-13  # a number that is rounding, where those around it are about 1
-
 PIVOTS = 50  # after so many for each row and column the rule of Bland takes over, which cannot cycle
 
 

@@ -16,9 +16,7 @@ from saver.kernels.solve.passes import best, magnitudes, objective
 from saver.play.nodes import followed
 
 TRIES = 8  # to make a behaviour safe in phases
-
 MIX = 1e-3  # of uniform play in a starting point
-
 MOST = 0.999  # of the safest behaviour in a starting point
 
 

@@ -25,7 +25,6 @@ import numpy as np
 from saver._jit import inlined, inner, jit
 
 ZERO, ONE = np.uint64(0), np.uint64(1)
-
 SMALLEST_VISIT = 1e-120  # keeps prices finite
 
 
@@ -184,11 +183,8 @@ def early_prices(g: Any, pairs: Any) -> Any:
 
 
 FLOOR = 1e-16  # no available action falls below this in an iterate, so that it can come back
-
 ROUNDED = 1e-13  # a spread that is rounding, relative to what it is the spread of
-
 LOW, HIGH = 0.01, 100.0  # of 1 + u in one step
-
 LARGEST = 3.0  # growth that momentum looks at
 
 

@@ -19,7 +19,6 @@ from saver._jit import inner
 from saver.kernels.solve.passes import advantages, at_start, extrapolated, keep_early
 
 ZERO, ONE = np.uint64(0), np.uint64(1)
-
 NEVER = 1e-250  # the weight of a row that is not in use
 
 

@@ -57,7 +57,6 @@ NAMES = (
     "work",  # flow updates
 )
 NUMBERS = np.dtype((np.record, [(name, "f8") for name in NAMES]))
-
 (
     SCALE,  # the multipliers by which safety at stake is measured
     MULTIPLIER,  # of y
@@ -161,24 +160,17 @@ def deterred(w: Any, mean: Any, visits: Any) -> Any:
 
 
 ENDLESS = 10**9  # iterations: until nothing improves
-
 LEAST = 10  # iterations of a replan
-
 STALL, STALL_IN_PHASES = 20_000, 200  # iterations without progress after which no more is expected
-
 PAUSE, SHORT_PAUSE = 10**7, 10**6  # flow updates between two chances to interrupt, or to see the clock
 
 
 # -- a model as the passes read it, step by step or, where the horizon is long, in phases ----------------
 
 LONG = 100_000  # flows above which a horizon is cut into phases
-
 PHASES = 18
-
 SHORTEST = 3  # steps of a phase, on average
-
 MERGED = 0.35  # the work of one merged move of one step, in flow updates
-
 BOUND_WORK = 0.25  # the work of a bound, in flow updates for each flow
 
 
@@ -261,8 +253,7 @@ def phase_ends(steps: int) -> Ints:
         ratio = 0.5 * (low + high)
         low, high = (ratio, high) if np.sum(ratio ** np.arange(half)) < steps / 2 else (low, ratio)
     left = np.cumsum(low ** np.arange(half))
-    ends: Ints = np.unique(np.rint([0.0, *left, *(steps - left[-2::-1]), steps]).astype(np.int64))
-    return ends
+    return np.unique(np.rint([0.0, *left, *(steps - left[-2::-1]), steps]).astype(np.int64))
 
 
 def merge_moves(nodes: Nodes) -> tuple[Ints, Ints, Ints]:
