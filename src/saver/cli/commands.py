@@ -21,13 +21,10 @@ if TYPE_CHECKING:
     from saver.experiments import Outcome
 
 app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    invoke_without_command=True,
-    pretty_exceptions_enable=False,
+    add_completion=False, no_args_is_help=True, invoke_without_command=True, pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     epilog="Try `saver list`, then `saver diagnose bandit`, then `saver reproduce --quick`.",
-)
+)  # fmt: skip
 app.add_typer(stores.app, name="campaign")
 
 

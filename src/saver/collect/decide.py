@@ -133,12 +133,9 @@ def new_plan(setup: Setup, state: State) -> Plan:
     if before is not None:
         warm = before.plan.warm if setup.problem.mdp.known else before.policy.table()
     made = setup.designer.design(
-        statistics(setup, state),
-        setup.variance(state.sums.rewards),
-        required(setup, state),
-        pace(setup, state),
-        warm,
-    )
+        statistics(setup, state), setup.variance(state.sums.rewards), required(setup, state),
+        pace(setup, state), warm,
+    )  # fmt: skip
     policy = setup.stage.grid.policy(made.policy)
     until = int(next_plan(number, float(setup.collector.replan)))
     reach = None if made.reach is None else made.reach[setup.stage.grid.step, setup.stage.grid.state]

@@ -51,29 +51,17 @@ class Plan:
 @portable("asked")
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """A trial was decided.
+    """A trial was decided."""
 
-    Attributes:
-        number: of the trial, from 1.
-        kind: "explore", "design", "earn" or "baseline".
-        policy: BASELINE, EXPLORE or PLAN, or one action for each row, a small integer.
-        by_step: where `policy` holds actions: its rows are nodes (step, state), else states.
-        draws: one uniform number for each step, or None where nothing is left to chance.
-        plan: a new one, if one was made.
-        exploration: the policy to explore by, when it is first used and had to be computed, [n, A].
-        tickets: what each ledger froze.
-        stream: the state of the random generator after it; empty if nothing was drawn.
-    """
-
-    number: int
-    kind: str
-    policy: Any
-    by_step: bool = False
-    draws: Any = None
-    plan: Plan | None = None
-    exploration: Any = None
-    tickets: dict[str, Any] = field(default_factory=dict)
-    stream: tuple[int, ...] = ()
+    number: int  # of the trial, from 1
+    kind: str  # "explore", "design", "earn" or "baseline
+    policy: Any  # BASELINE, EXPLORE or PLAN, or one action for each row, a small integer
+    by_step: bool = False  # where `policy` holds actions: its rows are nodes (step, state), else states
+    draws: Any = None  # one uniform number for each step, or None where nothing is left to chance
+    plan: Plan | None = None  # a new one, if one was made
+    exploration: Any = None  # the policy to explore by, when it is first used and had to be computed, [n, A]
+    tickets: dict[str, Any] = field(default_factory=dict)  # what each ledger froze
+    stream: tuple[int, ...] = ()  # the state of the random generator after it; empty if nothing was drawn
 
 
 @portable("told")

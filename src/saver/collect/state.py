@@ -27,43 +27,26 @@ DESIGNED = ("design", "earn")  # what the tracker counts
 @portable("state")
 @dataclass(eq=False)
 class State:
-    """One campaign between two events.
+    """One campaign between two events."""
 
-    Attributes:
-        stream: the state of the random generator.
-        sums: of the told episodes, for the estimate.
-        constraints: of the told episodes, for the design, of the first guardrail, in the units of telling.
-        others: the same of the other guardrails, by name.
-        counts: visits of told trials by kind, [nodes, A] each.
-        books: what each ledger wrote down, and the keeper of rewards.
-        told: trials told, by kind.
-        asked: trials asked.
-        explored: of these, those that explore.
-        plan: the design that is followed now.
-        exploration: the policy to explore by, where it had to be computed, [n, A].
-        out: the trials that are out.
-        abandoned: the numbers of trials that were abandoned.
-        cancelled: the numbers of trials that never started.
-        more: trials that may be asked for beyond those planned.
-        looks: the answers after some of the told trials, their numbers growing by a twentieth.
-    """
-
-    stream: tuple[int, ...]
-    sums: Sums
+    stream: tuple[int, ...]  # the state of the random generator
+    sums: Sums  # of the told episodes, for the estimate
+    # of the told episodes, for the design, of the first guardrail, in the units of telling
     constraints: Moments
-    counts: dict[str, Any]
-    books: dict[str, Any]
-    told: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
-    asked: int = 0
-    explored: int = 0
-    plan: Plan | None = None
-    exploration: Any = None
-    out: dict[int, Trial] = field(default_factory=dict)
-    abandoned: set[int] = field(default_factory=set)
-    cancelled: set[int] = field(default_factory=set)
-    more: int = 0
+    counts: dict[str, Any]  # visits of told trials by kind, [nodes, A] each
+    books: dict[str, Any]  # what each ledger wrote down, and the keeper of rewards
+    told: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))  # trials told, by kind
+    asked: int = 0  # trials asked
+    explored: int = 0  # of these, those that explore
+    plan: Plan | None = None  # the design that is followed now
+    exploration: Any = None  # the policy to explore by, where it had to be computed, [n, A]
+    out: dict[int, Trial] = field(default_factory=dict)  # the trials that are out
+    abandoned: set[int] = field(default_factory=set)  # the numbers of trials that were abandoned
+    cancelled: set[int] = field(default_factory=set)  # the numbers of trials that never started
+    more: int = 0  # trials that may be asked for beyond those planned
+    # the answers after some of the told trials, their numbers growing by a twentieth
     looks: list[Any] = field(default_factory=list)
-    others: dict[str, Any] = field(default_factory=dict)
+    others: dict[str, Any] = field(default_factory=dict)  # constraints of the other guardrails, by name
     outstanding: Any = field(default=None, init=False)  # sums over `out`: made by `settle`, never written
     following: Any = field(default=None, init=False)  # what `plan` comes to, likewise
 
@@ -130,14 +113,11 @@ def generator_at(kept: tuple[int, ...]) -> Any:
 
 
 class Following(NamedTuple):
-    """A plan that is followed.
-
-    Attributes:
-        needed: from which number of samples on a pair is needed, [S, A]; None where the plan is drawn from.
-    """
+    """A plan that is followed."""
 
     plan: Plan
     policy: Policy
+    # from which number of samples on a pair is needed, [S, A]; None where the plan is drawn from
     needed: Ints | None
 
 

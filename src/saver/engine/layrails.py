@@ -191,12 +191,9 @@ def lay_free(setup: Setup, truth: Truth, policies: Sequence[Floats], before: Fre
     to = model.flow.indptr.astype(np.int64), model.flow.indices.astype(np.int64), model.flow.data
     true = Foresight(*to, model.start, means.reshape(len(means), -1))
     return Free(
-        starts=np.zeros(model.states),
-        worth=worth,
-        drawn=np.array(drawn, dtype=np.int64),
-        truth=Followed.of(true, steps),
-        belief=Followed.of(nothing_believed(), steps),
-    )
+        starts=np.zeros(model.states), worth=worth, drawn=np.array(drawn, dtype=np.int64),
+        truth=Followed.of(true, steps), belief=Followed.of(nothing_believed(), steps),
+    )  # fmt: skip
 
 
 def lay_study(setup: Setup) -> Study | None:

@@ -30,23 +30,15 @@ STEP, DRAWN, FLOW = 1e-7, 5e-7, 5e-6  # seconds: of a step, of one that draws it
 
 @dataclass(frozen=True)
 class Experiment:
-    """Campaigns of some collectors in one scenario.
-
-    Attributes:
-        title: above its figure.
-        scenario: a name in SCENARIOS, made with `options`.
-        collectors: names in COLLECTORS, in the order of the legend.
-        episodes: K of every campaign; `runs` is how many campaigns, for each of LEVELS.
-        figure: the figure that it is a panel of, beside one of its own; "" for none.
-    """
+    """Campaigns of some collectors in one scenario."""
 
     name: str
-    title: str
-    scenario: str
-    collectors: tuple[str, ...]
-    episodes: int
+    title: str  # above its figure
+    scenario: str  # a name in SCENARIOS, made with `options`
+    collectors: tuple[str, ...]  # names in COLLECTORS, in the order of the legend
+    episodes: int  # K of every campaign; `runs` is how many campaigns, for each of LEVELS
     runs: tuple[int, int, int]
-    figure: str = ""
+    figure: str = ""  # the figure that it is a panel of, beside one of its own; "" for none
     options: dict[str, Any] = field(default_factory=dict)
 
     def make(self) -> Scenario:

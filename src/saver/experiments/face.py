@@ -26,17 +26,12 @@ Out = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a folder holds now.
+    """What a folder holds now."""
 
-    Attributes:
-        folder: where tables, `figures/`, report.md and report.html are.
-        claims: with their verdicts; none unless all experiments of the catalogue were run.
-        numbers: a row for each experiment and collector, at the end of its campaigns; of several
-            `guardrails` a row for each too.
-    """
-
-    folder: Path
-    claims: list[Claim]
+    folder: Path  # where tables, `figures/`, report.md and report.html are
+    claims: list[Claim]  # with their verdicts; none unless all experiments of the catalogue were run
+    # a row for each experiment and collector, at the end of its campaigns; of several `guardrails` a row for
+    # each too
     numbers: list[dict[str, Any]]
     figures: list[Path]
     guardrails: list[dict[str, Any]] = field(default_factory=list)

@@ -38,21 +38,13 @@ class Lease:
 
 
 class Stated(NamedTuple):
-    """What a campaign is made of.
+    """What a campaign is made of."""
 
-    Attributes:
-        problem: what is asked.
-        collector: how data are collected.
-        setup: prepares both, which may take long, and is done where it must.
-        plain: what is stored, and must be the same when the campaign is opened again.
-        learned: what is known before the first trial, if anything.
-    """
-
-    problem: Problem
-    collector: Collector
-    setup: Callable[[], Setup]
-    plain: dict[str, Any]
-    learned: Learned | None = None
+    problem: Problem  # what is asked
+    collector: Collector  # how data are collected
+    setup: Callable[[], Setup]  # prepares both, which may take long, and is done where it must
+    plain: dict[str, Any]  # what is stored, and must be the same when the campaign is opened again
+    learned: Learned | None = None  # what is known before the first trial, if anything
 
 
 def made_of(journal: Journal, header: Header) -> dict[str, Any]:

@@ -163,12 +163,9 @@ class Out(NamedTuple):
         """Nothing kept."""
         C = len(checkpoints)
         return cls(
-            checkpoints,
-            answers=unknown(ANSWER, runs, answers, C),
-            common=unknown(COMMON, runs, C),
-            rails=unknown(OF_RAIL, runs, rails, C),
-            worst=np.full((runs, rails), np.nan),
-        )
+            checkpoints, answers=unknown(ANSWER, runs, answers, C), common=unknown(COMMON, runs, C),
+            rails=unknown(OF_RAIL, runs, rails, C), worst=np.full((runs, rails), np.nan),
+        )  # fmt: skip
 
     def of(self, runs: Any) -> Any:
         """Of some runs, or of one."""

@@ -21,19 +21,13 @@ from saver.problem.moving import earned, still
 @portable("foresight")
 @dataclass(frozen=True, eq=False)
 class Foresight:
-    """A model of what was seen.
+    """A model of what was seen."""
 
-    Attributes:
-        indptr, indices, data: where a pair leads, [S * A, S] by rows.
-        start: [S].
-        gains: what a pair earns of each guardrail, [m, S * A].
-    """
-
-    indptr: Any
+    indptr: Any  # indptr, indices, data: where a pair leads, [S * A, S] by rows
     indices: Any
     data: Any
-    start: Any
-    gains: Any
+    start: Any  # [S]
+    gains: Any  # what a pair earns of each guardrail, [m, S * A]
 
     @classmethod
     def of(cls, statistics: Any, means: Floats) -> Foresight:

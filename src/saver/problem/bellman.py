@@ -142,18 +142,12 @@ class Question:
     are positive where size is: the design is the best for `size`. On a graph that is, as Algorithm 2 is, what
     would be right on a tree. `reference` is such a policy: the target, if its value alone is asked, else the
     even mixture of all policies that are asked about.
-
-    Attributes:
-        weights: of each answer, by the name of its target, [S, A] each.
-        size: sqrt of the sum of their squares, [S, A].
-        reference: a policy that visits all pairs that have weight, [S, A], or [L, S, A] by step.
-        factor: (size / weights of the reference)^2, [S, A]; 1 where a value alone is asked.
     """
 
-    weights: dict[str, Floats]
-    size: Floats
-    reference: Floats
-    factor: Floats
+    weights: dict[str, Floats]  # of each answer, by the name of its target, [S, A] each
+    size: Floats  # sqrt of the sum of their squares, [S, A]
+    reference: Floats  # a policy that visits all pairs that have weight, [S, A], or [L, S, A] by step
+    factor: Floats  # (size / weights of the reference)^2, [S, A]; 1 where a value alone is asked
 
     @property
     def first(self) -> Floats:

@@ -135,26 +135,17 @@ def _numbers(name: str, column: Any, states: Ints) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Columns(Rows):
-    """Episodes one after the other; iterating gives each as a `saver.Episode`.
+    """Episodes one after the other; iterating gives each as a `saver.Episode`."""
 
-    Attributes:
-        offsets: episode i has the rows from offsets[i] to offsets[i + 1], [episodes + 1].
-        states, actions: of each row, as numbers from 0.
-        rewards: likewise.
-        constraints: by guardrail, likewise; NaN in all rows of an episode in which it was not measured.
-        propensities: likewise, or None where they were not recorded.
-        final_states: where each episode's last action led; -1 (`saver.END`) to its end, -2 nobody saw it.
-        complete: of each episode, False if it was cut off and went on.
-    """
-
-    offsets: Ints
-    states: Ints
+    offsets: Ints  # episode i has the rows from offsets[i] to offsets[i + 1], [episodes + 1]
+    states: Ints  # states, actions: of each row, as numbers from 0
     actions: Ints
-    rewards: Floats
+    rewards: Floats  # likewise
+    # by guardrail, likewise; NaN in all rows of an episode in which it was not measured
     constraints: dict[str, Any]
-    propensities: Any
-    final_states: Ints
-    complete: Bools
+    propensities: Any  # likewise, or None where they were not recorded
+    final_states: Ints  # where each episode's last action led; -1 (`saver.END`) to its end, -2 nobody saw it
+    complete: Bools  # of each episode, False if it was cut off and went on
 
     def __post_init__(self) -> None:
         for name in ("offsets", "states", "actions", "rewards", "propensities", "final_states", "complete"):

@@ -102,27 +102,17 @@ class Guardrail:
 
 @dataclass(frozen=True, eq=False)
 class Rail:
-    """A guardrail as the argument reads it: more is better.
+    """A guardrail as the argument reads it: more is better."""
 
-    Attributes:
-        name: of the guardrail.
-        sign: -1 for a cost: observations are told times this.
-        promise: about one observation times `sign`.
-        required_by, credit_by: (r0, r1) and (c0, c1).
-        low, high: between these the baseline's value lies, as given, or as the promise leaves it.
-        learned: whether the baseline's value is learned.
-        level: the share of delta.
-    """
-
-    name: str
-    sign: float
-    promise: SubGaussian | Bounded
-    required_by: tuple[float, float]
+    name: str  # of the guardrail
+    sign: float  # -1 for a cost: observations are told times this
+    promise: SubGaussian | Bounded  # about one observation times `sign`
+    required_by: tuple[float, float]  # required_by, credit_by: (r0, r1) and (c0, c1)
     credit_by: tuple[float, float]
-    low: float
+    low: float  # low, high: between these the baseline's value lies, as given, or as the promise leaves it
     high: float
-    learned: bool
-    level: float
+    learned: bool  # whether the baseline's value is learned
+    level: float  # the share of delta
 
     @property
     def exact(self) -> bool:

@@ -138,26 +138,16 @@ def episodes_of(many: Columns, rows: Bools) -> Ints:
 @portable("logged")
 @dataclass(eq=False)
 class Logged:
-    """What logged baseline episodes say of one guardrail; more is better.
+    """What logged baseline episodes say of one guardrail; more is better."""
 
-    Attributes:
-        seen: observations of each pair.
-        realised: discounted visits, [S, A].
-        count: episodes in which it was measured.
-        gained: what they earned.
-        noise, length: sums of discount^2t and of discount^t over their steps.
-        squares: of what each earned less the average before, both taken to [0, 1].
-        tilt: the same times that average.
-    """
-
-    seen: Moments
-    realised: Any
-    count: int = 0
-    gained: float = 0.0
-    noise: float = 0.0
+    seen: Moments  # observations of each pair
+    realised: Any  # discounted visits, [S, A]
+    count: int = 0  # episodes in which it was measured
+    gained: float = 0.0  # what they earned
+    noise: float = 0.0  # noise, length: sums of discount^2t and of discount^t over their steps
     length: float = 0.0
-    squares: float = 0.0
-    tilt: float = 0.0
+    squares: float = 0.0  # of what each earned less the average before, both taken to [0, 1]
+    tilt: float = 0.0  # the same times that average
 
     def add(self, seen: Episode | Columns, column: Any, discount: float, ends: tuple[float, float]) -> None:
         """Episodes in order, of what a column holds; `ends` are the least and the most that one can earn."""

@@ -209,15 +209,11 @@ class GymTable:
     """`env.unwrapped.P[state][action]`, lists of (probability, next state, reward, done), as arrays.
 
     Moves that are done lead to one state that is added, as in `saver.data.from_gymnasium`.
-
-    Attributes:
-        states, actions: how many; the added state is number `states`.
-        rows: (state, action, next state, probability, reward, done), [n, 6].
     """
 
-    states: int
+    states: int  # states, actions: how many; the added state is number `states`
     actions: int
-    rows: Floats
+    rows: Floats  # (state, action, next state, probability, reward, done), [n, 6]
 
     @classmethod
     def of(cls, P: Moves) -> GymTable:

@@ -86,26 +86,16 @@ class Moments:
 @portable("sums")
 @dataclass(eq=False)
 class Sums:
-    """What a log keeps of its episodes.
+    """What a log keeps of its episodes."""
 
-    Attributes:
-        rewards: counts, means and squares of each pair.
-        moves: how often pair s * A + a led to a state, {(pair, state): count}.
-        ends: how often an episode ended before the horizon after a pair, [S * A].
-        paid: the sum of the rewards with which a pair led to a state, {(pair, state): sum}, END for an end.
-        starts: how often an episode began in a state, [S].
-        weighted_seen: pairs of importance-weighted episodes, [S, A].
-        episodes: taken in.
-        weighted: count, mean and squares of importance-weighted returns.
-    """
-
-    rewards: Moments
-    moves: Any
-    ends: Any
-    weighted_seen: Any
-    paid: Any
-    starts: Any
-    episodes: int = 0
+    rewards: Moments  # counts, means and squares of each pair
+    moves: Any  # how often pair s * A + a led to a state, {(pair, state): count}
+    ends: Any  # how often an episode ended before the horizon after a pair, [S * A]
+    weighted_seen: Any  # pairs of importance-weighted episodes, [S, A]
+    paid: Any  # the sum of the rewards with which a pair led to a state, {(pair, state): sum}, END for an end
+    starts: Any  # how often an episode began in a state, [S]
+    episodes: int = 0  # taken in
+    # count, mean and squares of importance-weighted returns
     weighted: tuple[int, float, float] = (0, 0.0, 0.0)
 
     @classmethod

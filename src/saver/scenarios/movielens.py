@@ -131,13 +131,10 @@ def movie_table(matrix: Floats, movie_ids: Ints, count: int) -> MovieTable:
     chosen = most_rated(matrix, count)
     rated, low = matrix[:, chosen], complete(matrix)[:, chosen]
     return MovieTable(
-        movie_id=movie_ids[chosen],
-        raters=(~np.isnan(rated)).sum(axis=0),
-        rating_mean=np.nanmean(rated, axis=0),
-        rating_variance=np.nanvar(rated, axis=0),
-        rank4_mean=low.mean(axis=0),
-        rank4_variance=low.var(axis=0),
-    )
+        movie_id=movie_ids[chosen], raters=(~np.isnan(rated)).sum(axis=0),
+        rating_mean=np.nanmean(rated, axis=0), rating_variance=np.nanvar(rated, axis=0),
+        rank4_mean=low.mean(axis=0), rank4_variance=low.var(axis=0),
+    )  # fmt: skip
 
 
 def _most_frequent(ids: Ints, count: int, what: str) -> Ints:

@@ -23,12 +23,9 @@ class Player:
     """
 
     def __init__(
-        self,
-        world: World,
-        seed: int | np.random.SeedSequence | np.random.Generator = 0,
-        *,
+        self, world: World, seed: int | np.random.SeedSequence | np.random.Generator = 0, *,
         tells_end: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         checks.kind("world", world, World)
         checks.flag("tells_end", tells_end)
         self.world, self.rng, self.tells_end = world, np.random.default_rng(seed), tells_end

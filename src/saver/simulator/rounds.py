@@ -24,27 +24,16 @@ ROUND = 1e-9  # of a quota
 
 @dataclass(eq=False)
 class Letter:
-    """A trial that is out, and what is known of it here.
+    """A trial that is out, and what is known of it here."""
 
-    Attributes:
-        trial: the trial.
-        worth: what the promise counts it as.
-        learned: whether the baseline's value is.
-        episode: what happened, once it has started.
-        gained: sum discount^t C_t.
-        steps: after so many steps it is cut off; None where all is told.
-        start: where it starts, once somebody has looked.
-        promises: how much more than it is worth it will earn, by what was seen then.
-    """
-
-    trial: Trial
-    worth: float
-    learned: bool = False
-    episode: Episode | None = None
-    gained: float = math.nan
-    steps: int | None = None
-    start: int | None = None
-    promises: float = 0.0
+    trial: Trial  # the trial
+    worth: float  # what the promise counts it as
+    learned: bool = False  # whether the baseline's value is
+    episode: Episode | None = None  # what happened, once it has started
+    gained: float = math.nan  # sum discount^t C_t
+    steps: int | None = None  # after so many steps it is cut off; None where all is told
+    start: int | None = None  # where it starts, once somebody has looked
+    promises: float = 0.0  # how much more than it is worth it will earn, by what was seen then
 
     @property
     def noise(self) -> float:
@@ -243,12 +232,9 @@ class Round(NamedTuple):
 
 
 def rounds(
-    campaign: Campaign,
-    player: Player,
-    truth: Truth,
-    feedback: Feedback | None = None,
+    campaign: Campaign, player: Player, truth: Truth, feedback: Feedback | None = None,
     seed: int | np.random.SeedSequence = 0,
-) -> Iterator[Round]:
+) -> Iterator[Round]:  # fmt: skip
     """All trials of a campaign, each told at once, or by the rules of `feedback`.
 
     Where trials were cancelled others are asked; when the last was, all that wait are settled.

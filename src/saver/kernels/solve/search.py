@@ -221,15 +221,12 @@ class Unrolled(NamedTuple):
         merged_ptr, merged, slot = merge_moves(nodes)
         walked = float(np.diff(merged_ptr)[nodes.state].sum())
         return cls.of(nodes).changed(
-            row=row.astype(np.uint64),
-            row_state=(keys % states).astype(np.uint64),
+            row=row.astype(np.uint64), row_state=(keys % states).astype(np.uint64),
             block=np.searchsorted(keys, np.arange(len(phase)) * states).astype(np.uint64),
-            phase=phase.astype(np.uint64),
-            merged_ptr=merged_ptr.astype(np.uint64),
-            merged=merged.astype(np.uint64),
-            slot=slot.astype(np.uint64),
+            phase=phase.astype(np.uint64), merged_ptr=merged_ptr.astype(np.uint64),
+            merged=merged.astype(np.uint64), slot=slot.astype(np.uint64),
             work=MERGED * walked + len(keys) * nodes.available.shape[1],
-        )
+        )  # fmt: skip
 
 
 @jit
