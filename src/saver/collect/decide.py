@@ -32,7 +32,7 @@ from saver.estimate.log import seen_moves
 from saver.kernels.believing import next_plan
 from saver.play.nodes import richest
 from saver.play.policy import Policy
-from saver.problem.moving import still
+from saver.problem.checks import read_only
 from saver.safety import GATES
 
 
@@ -123,7 +123,7 @@ def _follow(setup: Setup, policy: Policy, counts: Floats, first: Bools | None) -
         rows = np.zeros(policy.rows.shape, dtype=bool)
     else:
         rows = first[grid.state] if policy.by_step else first
-    chosen = follow_design(still(policy.rows), counts + setup.offsets[policy.by_step], rows)
+    chosen = follow_design(read_only(policy.rows), counts + setup.offsets[policy.by_step], rows)
     return grid.choices(policy.by_step, chosen).rows, policy.by_step
 
 

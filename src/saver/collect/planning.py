@@ -19,7 +19,7 @@ from saver.errors import InvalidPolicy, InvalidProblem
 from saver.kernels.believing import GAP, QUOTA, ROOM, SETTLED, attainable, need, one_row
 from saver.problem import checks
 from saver.problem.bellman import by_step, weights
-from saver.problem.moving import still
+from saver.problem.checks import read_only
 from saver.problem.statement import Problem
 from saver.safety.argument import paper_lower, paper_width
 
@@ -198,5 +198,5 @@ def needed_pairs(c: Floats, episodes: int) -> Ints:
     w^2 <= NEGLIGIBLE sum c / K.
     """
     needed = np.empty(c.shape, dtype=np.int64)
-    need(still(c.ravel()), episodes, needed.ravel())
+    need(read_only(c.ravel()), episodes, needed.ravel())
     return needed

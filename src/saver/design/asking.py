@@ -16,8 +16,8 @@ from saver.kernels.solve.mixing import learnable, reaches
 from saver.kernels.solve.search import Asked, deterred
 from saver.problem import checks
 from saver.problem.bellman import by_step
+from saver.problem.checks import read_only
 from saver.problem.mdp import Mdp
-from saver.problem.moving import still
 
 ROOM = 1e-3  # above what is required, of its size, that an anchor must have to be used as it is
 ENOUGH = 0.5  # of the best room: where the search for an anchor ends
@@ -64,7 +64,7 @@ def weighed(name: str, mdp: Mdp, weights: ArrayLike, states: Bools, remedy: str,
     """Weights [S, A], not negative, and 0 where no behaviour learns: outside `states`."""
     shape = (mdp.states, mdp.actions)
     plain = isinstance(weights, np.ndarray) and weights.dtype == np.float64 and weights.shape == shape
-    if plain and learnable(still(weights), still(mdp.available), states, checks.LARGEST):
+    if plain and learnable(read_only(weights), read_only(mdp.available), states, checks.LARGEST):
         return np.array(weights)
     w = checks.within(name, checks.shaped(name, weights, shape), 0.0)
     if len(bad := np.argwhere((w > 0) & ~(mdp.available & states[:, None]))):

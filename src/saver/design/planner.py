@@ -41,8 +41,8 @@ from saver.kernels.solve.search import (
     begin_search,
 )
 from saver.problem import checks
+from saver.problem.checks import read_only
 from saver.problem.mdp import Mdp
-from saver.problem.moving import still
 
 TOLERANCE = 1e-6  # of a design asked for by name; replanning needs less
 LONGEST_PAUSE = 100  # iterations, where there is a clock
@@ -199,8 +199,8 @@ class Planner:
                 b = self.walk.by_row(model, self.walk.follow(b, asked.means)[0], even)
             return (1 - MIX) * b + MIX * even
         policy = self.mdp.uniform if hint is None else hint
-        policy = still(policy if policy.ndim == 3 else policy[None])
-        return begun(self.nodes, model.row, model.row_state, policy, still(self.mdp.uniform), asked)
+        policy = read_only(policy if policy.ndim == 3 else policy[None])
+        return begun(self.nodes, model.row, model.row_state, policy, read_only(self.mdp.uniform), asked)
 
     def _nothing(self, asked: Asked, hint: Floats | None) -> Plan:
         """Nothing to learn: a safe behaviour."""

@@ -13,8 +13,8 @@ from saver.kernels.solve.mixing import by_row, safest, visited
 from saver.kernels.solve.passes import best, discounted
 from saver.kernels.solve.search import Unrolled
 from saver.play.nodes import Nodes
+from saver.problem.checks import read_only
 from saver.problem.mdp import Mdp
-from saver.problem.moving import still
 
 NOWHERE = np.empty(0, dtype=np.uint64)  # for choices that nobody asks for
 
@@ -62,7 +62,7 @@ class Walk:
 
         The visits are [1, S, A], or, `apart`, [2, S, A]: of all steps, and of those before the last.
         """
-        return visited(self.nodes, still(self.by_node(b)), still(means), apart)
+        return visited(self.nodes, read_only(self.by_node(b)), read_only(means), apart)
 
     def best(self, g: Floats, mean: Floats, multiplier: float) -> float:
         """The largest g . N + multiplier V_c of any behaviour."""
@@ -70,7 +70,7 @@ class Walk:
 
     def safest(self, mean: Floats) -> tuple[Floats, float]:
         """The behaviour by nodes that earns most, and what it earns."""
-        return safest(self.steps, still(mean))
+        return safest(self.steps, read_only(mean))
 
     def fading(self, model: Unrolled, b: Floats) -> Floats:
         """Discounted visits over visits of b, [S, A]: what a visit counts in the constraint value."""

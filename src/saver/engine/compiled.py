@@ -39,9 +39,9 @@ from saver.kernels.tracking import rate_all
 from saver.play.foresight import Foresight
 from saver.play.policy import Policy
 from saver.problem.bellman import by_step
-from saver.problem.checks import child_seed
+from saver.problem.checks import child_seed, read_only
 from saver.problem.moments import Moments
-from saver.problem.moving import met, still
+from saver.problem.moving import met
 from saver.simulator import knowledge_of
 
 STEPS, MANY = 2_000_000, 64  # steps and runs of one batch
@@ -183,7 +183,7 @@ class Worker:
     def _plan_compiled(self, study: Study) -> bool:
         """`_plan` in one call; False where it is not of the usual kind."""
         s, run, hint = self.setting, self.run, study.policies[0] if self.warm is None else self.warm
-        hint = still(hint if hint.ndim == 3 else hint[None])
+        hint = read_only(hint if hint.ndim == 3 else hint[None])
         policy, needed, believed = plan_learned(study, s.scene, run, self.free, self.rails, hint)
         if not len(policy):
             return False

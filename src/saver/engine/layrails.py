@@ -19,8 +19,8 @@ from saver.kernels.keeping import Followed, Free, nothing_believed
 from saver.kernels.rails import BOX, COLUMNS, FIXED, KEPT, KNOWN, NOISE, SCALE, TRUE, VALUE, WHERE, Rails
 from saver.play.foresight import Foresight
 from saver.problem.bellman import powers
+from saver.problem.checks import read_only
 from saver.problem.guardrail import Rail
-from saver.problem.moving import still
 from saver.problem.world import Bernoulli, Empirical, Gaussian, Law, Scenario
 from saver.safety.ledger import ROUNDING
 from saver.safety.returns import Returns
@@ -206,7 +206,7 @@ def lay_study(setup: Setup) -> Study | None:
     mdp, promise = problem.mdp, problem.rails[0].promise
     return Study(
         *designer.answers, unseen=np.array(designer.unseen), available=mdp.available.copy(),
-        even=still(mdp.uniform), start=np.zeros(0) if mdp.start is None else mdp.start.copy(),
+        even=read_only(mdp.uniform), start=np.zeros(0) if mdp.start is None else mdp.start.copy(),
         discount=mdp.discount, factors=powers(mdp.discount, mdp.horizon),
         powers=np.power(mdp.discount, np.arange(mdp.horizon, dtype=float)), episodes=setup.episodes,
         extra=extra(problem, collector, setup.episodes), caution=float(collector.caution),

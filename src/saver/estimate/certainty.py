@@ -14,9 +14,9 @@ from saver.estimate.recursion import Moves, Recursion, move_noise, recursion
 from saver.kernels.bounds.spread import Declared, Promised, spreads
 from saver.kernels.solve.pricing import covary
 from saver.problem.bellman import difference, weights
+from saver.problem.checks import read_only
 from saver.problem.mdp import Mdp
 from saver.problem.moments import Moments
-from saver.problem.moving import still
 
 
 def certainty(
@@ -208,7 +208,7 @@ def _together(
     rate += np.divide(more, both, out=np.zeros(size), where=varies) ** 2 / more_freedom
     told = moves.counts.data, moves.paid, moves.ends, moves.ends_paid
     covariance = np.empty(size)  # of a pair's reward and u; an end has u = 0
-    covary(moves.counts.indptr, *told, still(P.data), found.u, covariance)
+    covary(moves.counts.indptr, *told, read_only(P.data), found.u, covariance)
     cross = 2.0 * c.ravel() * covariance / np.maximum(rewards.counts.ravel(), 1)
     freedoms = np.divide(1.0, rate, out=np.full(size, math.inf), where=rate > 0)
     return np.append(np.maximum(both + cross, 0.0), 0.0), np.append(freedoms, math.inf)

@@ -23,9 +23,10 @@ from saver.kernels.bounds.spread import Declared
 from saver.kernels.solve.pricing import carry, disperse, priced
 from saver.problem import checks
 from saver.problem.bellman import by_step, followed, powers
+from saver.problem.checks import read_only
 from saver.problem.mdp import Mdp
 from saver.problem.moments import Moments
-from saver.problem.moving import led, still, worth
+from saver.problem.moving import led, worth
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +50,7 @@ class Moves:
     @cached_property
     def outcomes(self) -> Floats:
         """How often it was seen where a pair led, [S * A]."""
-        return led(still(self.counts.indptr), still(self.counts.data), still(self.ends))
+        return led(read_only(self.counts.indptr), read_only(self.counts.data), read_only(self.ends))
 
     @cached_property
     def rows(self) -> Any:
@@ -102,14 +103,14 @@ def recursion(
         below = above = math.inf
     c, u, reach = np.zeros(shape), np.zeros(P.nnz), np.zeros(P.shape[0])
     factors = powers(mdp.discount, mdp.horizon)
-    carry(P.indptr, P.indices, P.data, mdp.start, still(pi), Y, mdp.discount, factors, c, u, reach)
+    carry(P.indptr, P.indices, P.data, mdp.start, read_only(pi), Y, mdp.discount, factors, c, u, reach)
     c = np.where(rewards.counts > 0 if declared.promised else seen, c, 0.0) / (share or math.nan)
     return Recursion(value, below, above, lost, c, u, reach, Y[0], asked, onward)
 
 
 def backward(mdp: Any, pi: Floats, mean: Floats, P: Any) -> Floats:
     Y = np.zeros((mdp.horizon + 1, mdp.states))
-    worth(P.indptr, P.indices, P.data, still(pi), still(mean), mdp.discount, Y)
+    worth(P.indptr, P.indices, P.data, read_only(pi), read_only(mean), mdp.discount, Y)
     return Y
 
 
@@ -134,7 +135,7 @@ def move_noise(P: Any, u: Floats, reach: Floats, outcomes: Floats) -> tuple[Floa
     Where n = 1 the variance is the largest that the range of u allows.
     """
     spread, once = np.empty(P.shape[0]), outcomes == 1  # what a row of P lacks to 1 is an end
-    disperse(P.indptr, still(P.data), u, spread)
+    disperse(P.indptr, read_only(P.data), u, spread)
     parts = np.where(once, (reach / 2.0) ** 2, spread / np.maximum(outcomes - 1, 1))
     return parts, np.where(once, math.inf, np.maximum(outcomes - 1, 1))
 
@@ -156,7 +157,7 @@ class Answers(NamedTuple):
         signs[:, len(targets) :] = -1.0
         np.fill_diagonal(signs, 1.0)
         stacked = np.stack(policies)
-        return cls(still(stacked if stacked.ndim == 4 else stacked[:, None]), signs)
+        return cls(read_only(stacked if stacked.ndim == 4 else stacked[:, None]), signs)
 
 
 class Prices(NamedTuple):
@@ -172,7 +173,7 @@ def prices(mdp: Mdp, asked: Answers, mean: Floats, variance: Floats, moves: Move
     P, told = mdp.flow, (np.zeros(0),) * 4
     if moves is not None:
         told = moves.counts.data, moves.paid, moves.ends, moves.ends_paid
-    rows, factors = (P.indptr, P.indices, still(P.data)), powers(mdp.discount, mdp.horizon)
-    means = still(mean), still(variance)
-    found = priced(*rows, still(mdp.start), mdp.discount, factors, *asked, *means, *map(still, told))
+    rows, factors = (P.indptr, P.indices, read_only(P.data)), powers(mdp.discount, mdp.horizon)
+    means = read_only(mean), read_only(variance)
+    found = priced(*rows, read_only(mdp.start), mdp.discount, factors, *asked, *means, *map(read_only, told))
     return Prices(*found)

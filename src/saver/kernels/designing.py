@@ -56,8 +56,8 @@ from saver.kernels.solve.search import (
 )
 from saver.play.foresight import gained
 from saver.play.nodes import Nodes
-from saver.problem.checks import EXACT, LARGEST
-from saver.problem.moving import follow, lawful, met, rated, reached
+from saver.problem.checks import EXACT, LARGEST, lawful
+from saver.problem.moving import follow, met, rated, reached
 
 
 class Study(NamedTuple):

@@ -14,8 +14,9 @@ import numpy as np
 from saver._jit import jit
 from saver._types import Floats
 from saver.play.policy import Policy
+from saver.problem.checks import read_only
 from saver.problem.codec import portable
-from saver.problem.moving import earned, still
+from saver.problem.moving import earned
 
 
 @portable("foresight")
@@ -34,11 +35,13 @@ class Foresight:
         """Constraint means are [m, S, A]; of a pair never seen the average of the others is believed."""
         rows, counts = statistics.model.transitions, statistics.counts
         indptr, indices = rows.indptr.astype(np.int64), rows.indices.astype(np.int64)
-        return cls(indptr, indices, rows.data, statistics.model.start, gained(still(means), still(counts)))
+        return cls(
+            indptr, indices, rows.data, statistics.model.start, gained(read_only(means), read_only(counts))
+        )
 
     def __post_init__(self) -> None:
         for name in ("indptr", "indices", "data", "start", "gains"):
-            object.__setattr__(self, name, still(getattr(self, name)))
+            object.__setattr__(self, name, read_only(getattr(self, name)))
 
     def worths(self, policy: Policy) -> Floats:
         """What a policy of one action in each row is worth of each guardrail, [m]."""

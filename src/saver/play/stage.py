@@ -13,7 +13,7 @@ from saver._jit import jit
 from saver._types import Floats
 from saver.play.nodes import Nodes, followed, raised
 from saver.play.policy import REMEMBERED, Grid, Policy
-from saver.problem.moving import still
+from saver.problem.checks import read_only
 
 CERTAIN = 1.0 - 1e-9  # a probability, but for rounding
 T = TypeVar("T")
@@ -89,7 +89,7 @@ class Stage:
         """`play` without remembering: threads that share a stage may call it."""
         b = policy.by_node()
         nothing = np.zeros((self.mdp.states, self.mdp.actions))
-        flow, mass, _, _ = followed(self.nodes, still(b), still(nothing))
+        flow, mass, _, _ = followed(self.nodes, read_only(b), read_only(nothing))
         visits = self.grid.by_state(flow)
         D = visits if self.mdp.discount == 1.0 else self.grid.by_state(self._factors[:, None] * flow)
         gammas = self.mdp.discount ** np.flatnonzero(np.bincount(self.nodes.step, mass) > 0)

@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike
 
 from saver._types import Floats
 from saver.problem import checks
+from saver.problem.checks import read_only
 from saver.problem.mdp import Mdp
-from saver.problem.moving import follow, still
+from saver.problem.moving import follow
 
 NOTHING = np.zeros((0, 0, 0))
 ROUNDING = 1e-13
@@ -118,7 +119,7 @@ def followed(mdp: Mdp, policy: Floats, factor: float, x: Floats = NOTHING) -> Fl
     """sum_t factor^t x_t(s,a), [S, A], of a policy that was checked; x_t goes to `x`, if that is given."""
     flow, c = mdp.flow, np.zeros((mdp.states, mdp.actions))
     factors = powers(factor, mdp.horizon)
-    pi = still(policy if policy.ndim == 3 else policy[None])
+    pi = read_only(policy if policy.ndim == 3 else policy[None])
     follow(flow.indptr, flow.indices, flow.data, mdp.start, pi, factors, x, c)
     return c
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from saver._jit import brief
 from saver._types import Floats
 from saver.errors import InvalidPolicy, InvalidProblem, SaverError
-from saver.problem.moving import below, lawful, still
 
 SUM_TOLERANCE = 1e-8  # of a probability row, times its length
 LARGEST_TOLERANCE = 1e-4
@@ -25,6 +25,38 @@ def show(value: Any) -> str:
     """A number with as many digits as it needs, and no more."""
     short = f"{value:g}"
     return short if math.isnan(value) or float(short) == value else repr(float(value))
+
+
+def read_only(values: Any) -> Any:
+    """The same numbers, in one piece and read-only: compiled code is made anew for each kind of array."""
+    view = np.ascontiguousarray(values).view()
+    view.setflags(write=False)
+    return view
+
+
+@brief
+def lawful(rows: Any, available: Any, exact: float) -> bool:
+    """Whether [S, A], or [steps, S, A] as [steps * S, A], holds distributions over the available actions."""
+    S = len(available)
+    for i in range(len(rows)):
+        total = 0.0
+        for a in range(rows.shape[1]):
+            x = rows[i, a]
+            if not x >= 0.0 or (x > 0.0 and not available[i % S, a]):
+                return False
+            total += x
+        if not abs(total - 1.0) <= exact:
+            return False
+    return True
+
+
+@brief
+def below(values: Any, most: float) -> bool:
+    """Whether no magnitude is above, and none is missing."""
+    for value in values:  # noqa: SIM110  (a generator is slow here)
+        if not abs(value) <= most:
+            return False
+    return True
 
 
 def places(bad: Any) -> Any:
@@ -204,7 +236,7 @@ def policy(mdp: Any, value: ArrayLike, name: str = "policy", known: bool = True)
     shapes = (shape, (mdp.horizon, *shape))
     if isinstance(value, np.ndarray) and value.dtype == np.float64 and value.shape in shapes:
         given: Floats = value
-        if lawful(still(given.reshape(-1, mdp.actions)), still(mdp.available), EXACT):
+        if lawful(read_only(given.reshape(-1, mdp.actions)), read_only(mdp.available), EXACT):
             return given  # nearly always, and found sooner
     result = array(name, value, InvalidPolicy)
     if result.shape not in shapes:

@@ -13,10 +13,10 @@ import numpy as np
 from saver._types import Bools, Floats, Ints
 from saver.errors import InvalidData
 from saver.problem import checks
+from saver.problem.checks import read_only
 from saver.problem.codec import portable
 from saver.problem.convert import spoken
 from saver.problem.model import END, NOT_SEEN
-from saver.problem.moving import still
 
 SEEN = ("states", "actions", "rewards", "constraints", "propensities")  # of each step
 
@@ -150,8 +150,8 @@ class Columns(Rows):
     def __post_init__(self) -> None:
         for name in ("offsets", "states", "actions", "rewards", "propensities", "final_states", "complete"):
             if (column := getattr(self, name)) is not None:
-                vars(self)[name] = still(column)
-        vars(self)["constraints"] = {name: still(column) for name, column in self.constraints.items()}
+                vars(self)[name] = read_only(column)
+        vars(self)["constraints"] = {name: read_only(column) for name, column in self.constraints.items()}
 
     @classmethod
     def of(cls, episodes: Iterable[Episode], complete: Any = None, **more: Any) -> Self:

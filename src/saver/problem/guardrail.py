@@ -23,9 +23,9 @@ import numpy as np
 from saver._types import Floats
 from saver.errors import InvalidProblem
 from saver.problem import bellman, checks
+from saver.problem.checks import read_only
 from saver.problem.codec import portable
 from saver.problem.episode import Episode
-from saver.problem.moving import still
 from saver.problem.promise import Bounded, SubGaussian, check_promise
 
 CONSTRAINT = "constraint"  # the name of the one guardrail that a problem's short form means
@@ -146,7 +146,7 @@ class Rail:
     def bounds(self) -> tuple[Floats, Floats]:
         """Outside of these no observation is believed, as it is told, [1, 1] each."""
         low, high = sorted(self.sign * float(end) for end in self.promise.bounds)
-        return still([[low]]), still([[high]])
+        return read_only([[low]]), read_only([[high]])
 
     @property
     def unit(self) -> float:

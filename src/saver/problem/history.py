@@ -17,12 +17,12 @@ from saver._types import Bools, Floats, Ints
 from saver.errors import InvalidData
 from saver.problem import checks
 from saver.problem.bellman import by_step
+from saver.problem.checks import read_only
 from saver.problem.codec import fingerprint, portable
 from saver.problem.episode import Columns, Episode
 from saver.problem.guardrail import Rail
 from saver.problem.model import faulty
 from saver.problem.moments import Moments, Sums
-from saver.problem.moving import still
 
 BEFORE = 0.5  # what an episode is guessed to earn before any was seen, taken to [0, 1]; it counts as one
 CLOSE = 1e-9  # of two propensities
@@ -119,10 +119,10 @@ def check_propensities(who: str, episode: Episode, likely: Floats) -> None:
 def suspects(mdp: Any, many: Columns) -> Ints:
     """The episodes that cannot have happened in this model."""
     columns = many.offsets, many.states, many.actions, many.final_states
-    whole = [still(np.asarray(column, np.int64)) for column in columns]
+    whole = [read_only(np.asarray(column, np.int64)) for column in columns]
     with plainly(many.rows <= FEW):
         longest = mdp.longest(bool(many.complete.all()))
-        wrong = faulty(mdp.paths, longest, still(many.complete), *whole)
+        wrong = faulty(mdp.paths, longest, read_only(many.complete), *whole)
     return np.flatnonzero(wrong)
 
 

@@ -15,9 +15,10 @@ from scipy import sparse
 from saver._types import Floats, Ints
 from saver.errors import InvalidData, InvalidProblem
 from saver.problem import checks, convert
+from saver.problem.checks import read_only
 from saver.problem.codec import portable
 from saver.problem.model import Model
-from saver.problem.moving import rated, reached, still
+from saver.problem.moving import rated, reached
 
 Edge = tuple[int | str, int | str, int | str, float]
 Moves = Mapping[int, Mapping[int, list[tuple[float, int, float, bool]]]]  # of Gymnasium
@@ -108,7 +109,7 @@ class Mdp(Model):
     def layers(self) -> tuple[Ints, ...]:
         """For each step the states that some behaviour can be in; shorter than L if all episodes are."""
         flow, start = self.flow, np.flatnonzero(self.start > 0)
-        states, *ends = reached(flow.indptr, flow.indices, still(self.available), start, self.horizon)
+        states, *ends = reached(flow.indptr, flow.indices, read_only(self.available), start, self.horizon)
         begins, ends = (each.tolist() for each in ends)
         distinct = {i: states[i:j] for i, j in dict(zip(begins, ends, strict=True)).items()}
         return tuple(distinct[i] for i in begins)
@@ -186,7 +187,7 @@ class Unknown(Model):
         What a row of its frequencies lacks to 1 ends the episode. Nothing is checked, by scipy neither: it is
         made for every plan and every answer.
         """
-        rates = rated(still(moves.indptr), still(moves.data), still(ends))
+        rates = rated(read_only(moves.indptr), read_only(moves.data), read_only(ends))
         rows = copy(moves)
         rows.data, rows.indices, rows.indptr = rates, moves.indices.copy(), moves.indptr.copy()
         start, total = self.start, float(np.sum(starts))

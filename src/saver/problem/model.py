@@ -12,8 +12,8 @@ from saver._jit import brief, inlined, jit
 from saver._types import Bools, Floats, Ints
 from saver.errors import InvalidData, InvalidProblem
 from saver.problem import checks, convert
+from saver.problem.checks import read_only
 from saver.problem.convert import Labels
-from saver.problem.moving import still
 
 LONGEST = 1_000_000  # steps
 END = -1  # a final state: the last action ended the episode
@@ -77,7 +77,7 @@ class Model(checks.Frozen):
         ends[list(self.terminal)] = True
         start = np.ones(self.states) if self.start is None else np.asarray(self.start)
         parts = rows.indptr, rows.indices, start, self.available, ends
-        return Paths(self.known, self.horizon, *map(still, parts))
+        return Paths(self.known, self.horizon, *map(read_only, parts))
 
     def longest(self, complete: bool) -> int:
         """How many steps an episode may have; of one that was cut off, before it has ended by itself."""

@@ -6,39 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from saver._jit import brief, jit
-
-
-def still(values: Any) -> Any:
-    """The same numbers, in one piece and read-only: compiled code is made anew for each kind of array."""
-    view = np.ascontiguousarray(values).view()
-    view.setflags(write=False)
-    return view
-
-
-@brief
-def lawful(rows: Any, available: Any, exact: float) -> bool:
-    """Whether [S, A], or [steps, S, A] as [steps * S, A], holds distributions over the available actions."""
-    S = len(available)
-    for i in range(len(rows)):
-        total = 0.0
-        for a in range(rows.shape[1]):
-            x = rows[i, a]
-            if not x >= 0.0 or (x > 0.0 and not available[i % S, a]):
-                return False
-            total += x
-        if not abs(total - 1.0) <= exact:
-            return False
-    return True
-
-
-@brief
-def below(values: Any, most: float) -> bool:
-    """Whether no magnitude is above, and none is missing."""
-    for value in values:  # noqa: SIM110  (a generator is slow here)
-        if not abs(value) <= most:
-            return False
-    return True
+from saver._jit import jit
 
 
 @jit
