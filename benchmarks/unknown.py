@@ -20,7 +20,7 @@ import numpy as np
 from tables import Table
 
 from saver import Scenario, scenarios, simulate
-from saver.collect.learning import answers
+from saver.collect.frequencies import answers
 from saver.design import Planner
 from saver.estimate.recursion import prices
 from saver.problem.bellman import question

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from saver import COLLECTORS, scenarios
-from saver.collect.learning import DESIGNS
+from saver.collect.frequencies import DESIGNS
 
 WORLDS = {
     "bandit": scenarios.bandit(actions=4, noisy_variance=1.0),

@@ -24,7 +24,7 @@ from saver_audit.hostile import HOSTILE
 from saver_audit.losses import counted
 from saver_audit.making import FORMS
 from saver_audit.manners import CASES as LOST, EPISODES, VETO_CASES, Case
-from saver_audit.uncharted import BLIND, COLLECT, DELTAS, FAMILY, RECKLESS, WORLDS as UNKNOWN, moving
+from saver_audit.uncharted import COLLECT, DELTAS, FAMILY, MODEL_FREE, RECKLESS, WORLDS as UNKNOWN, moving
 from saver_audit.worlds import SHAPES, Place, describe
 
 LOOKS, FIRST, LATER = 150, 50, 500  # at the interval at all times; LATER is where it is right in the limit
@@ -117,7 +117,7 @@ def unknown_places(size: Size, seed: int = 0) -> list[tuple[Place, int, int]]:
         found += [(Place(FAMILY, name, i, seed), runs, heavy) for i in range(len(DELTAS))]
     return found + [
         (Place(form, shape, i, seed), size.unknown["random"], size.unknown["few"])
-        for form in BLIND
+        for form in MODEL_FREE
         for shape in SHAPES
         for i in range(size.unknown["worlds"])
     ]

@@ -36,7 +36,7 @@ from saver_audit.making import (
 
 DELTAS = (0.05, 0.5)
 FAMILY = "unknown"
-BLIND = tuple(f"{FAMILY} {form}" for form in ("random", *FORMS))  # random worlds
+MODEL_FREE = tuple(f"{FAMILY} {form}" for form in ("random", *FORMS))  # random worlds
 EDGE = 0.85  # of what is required
 EPISODES, STEPS = 400, 4
 SLOWLY = 200  # episodes until a design that moves has moved

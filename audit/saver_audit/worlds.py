@@ -23,7 +23,7 @@ from saver_audit.making import (
     spending,
     with_rewards,
 )
-from saver_audit.uncharted import BLIND, DELTAS as BOTH, FAMILY, WORLDS as UNKNOWN
+from saver_audit.uncharted import DELTAS as BOTH, FAMILY, MODEL_FREE, WORLDS as UNKNOWN
 
 SHAPES = ("bandit", "tree", "graph")
 LAWS = ("gaussian", "coins", "extremes", "disasters", "heavy")
@@ -123,7 +123,7 @@ def _baseline(mdp: Mdp, mean: Floats, poor: bool) -> Floats:
 class Place:
     """A world by name.
 
-    `family` is scenario, hostile, random (then `name` is its shape), one of FORMS, unknown, or one of BLIND.
+    `family` is scenario, hostile, random (then `name` is its shape), unknown, or one of FORMS or MODEL_FREE.
     Where transitions are unknown, even and odd numbers have two deltas.
     """
 
@@ -137,7 +137,7 @@ class Place:
         delta = BOTH[self.number % len(BOTH)]
         if self.family == FAMILY:
             return blind(UNKNOWN[self.name](), delta)
-        if self.family in BLIND:
+        if self.family in MODEL_FREE:
             made, form = spending(random_world(self.name, self.number, self.seed)), self.family.split()[1]
             made = made if form == "random" else guarded(made, form, self.number, self.seed)
             return blind(made, delta)

@@ -18,8 +18,8 @@ from numba.core.dispatcher import OmittedArg
 from numba.core.registry import CPUDispatcher
 from numba.core.typing import typeof
 
+from saver._codecache import Kept, Useless
 from saver._compiling import WATCH
-from saver._kept import Kept, Useless
 
 config: Any = numba.config
 typing, types, usual_class = cast(Any, typeof), cast(Any, numba.types), cast(Any, CPUDispatcher)
@@ -35,7 +35,7 @@ def kind_of(value: Any) -> Any:
 class Compiled(usual_class):  # type: ignore[misc, valid-type]
     """A function that is compiled when it is first called with arguments of some types, or loaded."""
 
-    content: str | None = None  # of `saver._kept`
+    content: str | None = None  # of `saver._codecache`
     _absent = False  # what was looked for, once, was not on disk
 
     def __init__(self, function: Any, options: dict[str, Any]) -> None:

@@ -58,6 +58,16 @@ def moved(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
     return refuse
 
 
+def renamed(**names: str) -> Callable[[Any, str], Any]:
+    """`__getattr__` of a class some of whose fields have other names now: the error says which."""
+
+    def refuse(self: Any, name: str) -> Any:
+        said = f"; it is {names[name]} now" if name in names else ""
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{said}", name=name)
+
+    return refuse
+
+
 def _missing(package: str, name: str, places: Mapping[str, str]) -> str:
     from difflib import get_close_matches
 

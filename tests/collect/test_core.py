@@ -15,7 +15,7 @@ from saver import COLLECTORS, Campaign, Collector, Episode, Player, scenarios
 from saver.collect import Setup
 from saver.collect.campaign import happen
 from saver.collect.decide import decide
-from saver.collect.events import Abandoned, Asked, Learned, Told
+from saver.collect.events import Abandoned, Asked, Recalled, Told
 from saver.collect.snapshot import dump
 from saver.collect.state import State
 from saver.errors import InvalidData, InvalidProblem
@@ -65,7 +65,7 @@ def through_json(event):
 def test_a_state_is_a_fold_of_its_events_cut_anywhere(name, world, monkeypatch):
     campaign, setup = happened(name, world)
     events = [through_json(event) for event in campaign.events]
-    assert {type(event) for event in events} == {Asked, Told, Abandoned, Learned}
+    assert {type(event) for event in events} == {Asked, Told, Abandoned, Recalled}
 
     def no_decision(*arguments, **options):
         raise AssertionError("replay must not decide")

@@ -19,7 +19,7 @@ from saver import (
     diagnose,
     scenarios,
 )  # fmt: skip
-from saver.collect.learning import hoped
+from saver.collect.frequencies import hoped
 from saver.errors import InvalidData, InvalidProblem
 from saver.kernels.believing import CREDIBLE, HOPE, shrunk, tried
 from saver.play.foresight import Foresight

@@ -65,12 +65,12 @@ def test_history_is_the_same_all_at_once_and_one_by_one(finals):
     same(fast.sums, slow.sums)
     assert fast.made_for == slow.made_for
     for name in ("calls", "kept"):
-        one, other = fast.guarded[name], slow.guarded[name]
+        one, other = fast.rails[name], slow.rails[name]
         same_moments(one.seen, other.seen)
         np.testing.assert_allclose(one.realised, other.realised, rtol=1e-12)
-        numbers = [(x.count, x.gained, x.noise, x.length, x.squares, x.tilt) for x in (one, other)]
+        numbers = [(x.count, x.gained, x.noise, x.length, x.squares, x.guessed) for x in (one, other)]
         assert numbers[0] == pytest.approx(numbers[1], rel=1e-10)
-    assert fast.guarded["kept"].count < 300  # some were not measured
+    assert fast.rails["kept"].count < 300  # some were not measured
     assert pack(fast)  # it can be written
 
 

@@ -113,7 +113,7 @@ def test_a_campaign_goes_on_from_the_log_and_the_problem_survives_a_file(log, sh
         campaign = saver.Campaign(one, "safe-on-policy", episodes=10, seed=1)
         assert campaign.estimate().covered == 1.0
     slow = saver.History.of(replace(stated, history=None), list(log.until(5)))
-    assert stated.history.guarded["complaint"].squares == pytest.approx(slow.guarded["complaint"].squares)
+    assert stated.history.rails["complaint"].squares == pytest.approx(slow.rails["complaint"].squares)
     by_hand = saver.Campaign(replace(stated, history=None), "saver-opt", 10, history=fitted.history)
     assert by_hand.estimate().value == pytest.approx(saver.Campaign(stated, "saver-opt", 10).estimate().value)
 
@@ -298,7 +298,7 @@ def test_evaluation_knows_labels_value_verdict_and_guardrails(log, shop):
     assert found.comparison.interval[0] < apart < found.comparison.interval[1]
     assert found.comparison.verdict in ("better", "worse", "not yet known")
     truth = shop.value(shop.policy, shop.complaint)
-    low, high = found.guarded["complaint"].interval
+    low, high = found.rails["complaint"].interval
     assert low < truth < high
     assert found.required["complaint"] == pytest.approx(1.3 * truth, rel=0.1)
 

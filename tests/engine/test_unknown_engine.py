@@ -190,7 +190,7 @@ def test_plans_made_in_one_call_are_those_of_the_learner(world, monkeypatch):
         one = simulate(posed(world, **said), "saver-opt", **options)
         assert sum(made) > 20, "hardly any plan was made in one call"
         with monkeypatch.context() as without:
-            without.setattr(compiled, "lay_study", lambda setup: None)
+            without.setattr(compiled, "lay_plan_inputs", lambda setup: None)
             other = simulate(posed(world, **said), "saver-opt", **options)
         for name in (*ANSWERS, *COMMON):
             np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)

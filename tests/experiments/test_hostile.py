@@ -16,7 +16,7 @@ from saver.play import Stage
 from saver.problem import Bounded, SubGaussian, bellman
 from saver.safety import LEDGERS
 from saver.safety.certified import Certified
-from saver.safety.learned import Learned
+from saver.safety.learnedbaseline import LearnedBaseline
 from saver.theory.believed import remarks
 from saver_audit import count, judged
 from saver_audit.hostile import HOSTILE, NEXT_STATE
@@ -65,7 +65,7 @@ class Sure(Certified):
         return tally.sum_x + self.range * slowest
 
 
-class Measured(Learned):
+class Measured(LearnedBaseline):
     """Takes the average of the baseline for what it is worth."""
 
     def values(self, book):
@@ -81,7 +81,7 @@ class NoiselessLearned(Measured):
     seen_worth = Noiseless.seen_worth
 
 
-class RightLearned(Learned):
+class RightLearned(LearnedBaseline):
     """As it is where V0 is learned."""
 
 
@@ -138,7 +138,7 @@ BREAKS = [
 def test_a_wrong_ledger_is_found(name, collector, wrong, episodes, monkeypatch):
     (found,) = judged(rows_of(name, collector, wrong, monkeypatch, episodes))
     assert found.chance < ERROR
-    right = RightLearned if issubclass(wrong, Learned) else Right
+    right = RightLearned if issubclass(wrong, LearnedBaseline) else Right
     (found,) = judged(rows_of(name, collector, right, monkeypatch, episodes, 4))
     assert found.violations == 0
 

@@ -17,7 +17,7 @@ from saver.experiments.work import silent
 from saver.problem import Bounded, SubGaussian
 from saver.problem.moments import Moments
 from saver.safety import LEDGERS
-from saver.safety.returns import LearnedReturns, Returns
+from saver.safety.modelfree import LearnedModelFree, ModelFree
 from saver.simulator import Truth
 from saver.theory.believed import remarks
 from saver_audit import count, judged
@@ -26,10 +26,10 @@ from saver_audit.losses import counted
 from saver_audit.manners import MANNERS, UNKNOWN, UNKNOWN_CASES, Case
 from saver_audit.uncharted import (
     ALL,
-    BLIND,
     COLLECT,
     DELTAS,
     EDGES,
+    MODEL_FREE,
     RECKLESS,
     STEPS,
     WORLDS,
@@ -43,24 +43,24 @@ pytestmark = pytest.mark.slow
 FEW, MANY = 24, 60  # at delta = .05 six, and ten, broken ones have a probability below 1e-3
 
 
-class Right(Returns):
+class Right(ModelFree):
     """As it is; a ledger of one's own runs in the reference engine, like those below."""
 
 
-class RightLearned(LearnedReturns):
+class RightLearned(LearnedModelFree):
     """As it is where V0 is learned."""
 
 
-class Knowing(Returns):
+class Knowing(ModelFree):
     """Guesses when a trial is told, and so never wrongly."""
 
     def measure(self, line, episode):
         found = super().measure(line, episode)
-        line.proxy = line.tilt = 0.0
+        line.proxy = line.guessed = 0.0
         return found
 
 
-class Halved(Returns):
+class Halved(ModelFree):
     """Takes half of the range of what an episode earns for all of it."""
 
     def proxy_of(self, play):
@@ -70,29 +70,29 @@ class Halved(Returns):
         return super().excess(Q, R) / 2
 
 
-class Apart(Returns):
+class Apart(ModelFree):
     """Counts the noise of independent steps alone: not where episodes go, nor what steps share."""
 
     def proxy_of(self, play):
         return float(self.promise.scale**2 * play.noise)
 
 
-class Lavish(Returns):
+class Lavish(ModelFree):
     """Sixteen times its level."""
 
     def __init__(self, terms):
         rail = dataclasses.replace(terms.rail, level=16 * terms.rail.level)
-        super().__init__(terms._replace(guarded=rail))
+        super().__init__(terms._replace(own=rail))
 
 
-class Noiseless(Returns):
+class Noiseless(ModelFree):
     """Takes what was observed for what it was worth."""
 
     def seen_worth(self, tally, away=()):
         return tally.gained - self.hides(tally, away)[0]
 
 
-class Measured(LearnedReturns):
+class Measured(LearnedModelFree):
     """Takes the average of the baseline for what it is worth."""
 
     def values(self, book):
@@ -108,7 +108,7 @@ class NoiselessLearned(Measured):
     seen_worth = Noiseless.seen_worth
 
 
-class Telling(Returns):
+class Telling(ModelFree):
     """Knows of what was told, and of nothing else."""
 
     def __init__(self, terms):
@@ -153,7 +153,7 @@ def test_so_many_are_beyond_chance():
 @pytest.mark.parametrize(("step", "name", "collector", "wrong", "runs"), BREAKS)
 def test_a_wrong_ledger_is_found(step, name, collector, wrong, runs, monkeypatch):
     assert group_of(name, collector, wrong, monkeypatch, runs).chance < ERROR
-    right = RightLearned if issubclass(wrong, LearnedReturns) else Right
+    right = RightLearned if issubclass(wrong, LearnedModelFree) else Right
     assert group_of(name, collector, right, monkeypatch, 4).violations == 0
 
 
@@ -282,7 +282,9 @@ def test_the_kinds_of_worlds_are_all_there():
 def test_every_world_is_a_step_of_the_audit():
     names = [step.name for step in count.plan_audit("quick").steps]
     assert len(names) == len(set(names))
-    assert sum(name.startswith("unknown-") for name in names) == 2 * (len(WORLDS) + len(BLIND) * len(SHAPES))
+    assert sum(name.startswith("unknown-") for name in names) == 2 * (
+        len(WORLDS) + len(MODEL_FREE) * len(SHAPES)
+    )
 
 
 def test_the_full_audit_counts_enough():
@@ -292,8 +294,10 @@ def test_the_full_audit_counts_enough():
         assert tuple(counts) == COLLECT
         total += sum(counts.values())
     assert total >= 30_000
-    assert {place.family for place, *_ in count.unknown_places(size)} == {"unknown", *BLIND}
-    assert {place.name for place, *_ in count.unknown_places(size) if place.family in BLIND} == set(SHAPES)
+    assert {place.family for place, *_ in count.unknown_places(size)} == {"unknown", *MODEL_FREE}
+    assert {place.name for place, *_ in count.unknown_places(size) if place.family in MODEL_FREE} == set(
+        SHAPES
+    )
     assert len(UNKNOWN_CASES) * size.unknown["losses"] >= 300
     assert {case.world for case in UNKNOWN_CASES} == set(UNKNOWN)
     assert {MANNERS[case.manner].losses for case in UNKNOWN_CASES} == {"hostile", "random"}

@@ -16,7 +16,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from saver._kept import HEAD, SIZE, content, described, read
+from saver._codecache import HEAD, SIZE, content, described, read
 from saver.kernels.keeping import NOW
 
 SOURCES = Path(__file__).parents[2] / "src"
@@ -109,7 +109,7 @@ def test_contents_are_the_same_in_every_process_whatever_was_imported_first():
 import gc, hashlib
 {}
 import saver.engine.simulate, saver.collect, saver.theory
-from saver._kept import content
+from saver._codecache import content
 from saver._jit import Compiled
 found = sorted((one.py_func.__module__, one.py_func.__name__, content(one)) for one in gc.get_objects()
                if isinstance(one, Compiled))
@@ -155,7 +155,7 @@ def path_of(toys, name):
 AGAIN = """
 import pathlib, toys, warnings
 from saver._compiling import WATCH
-from saver._kept import HEAD, _told, write
+from saver._codecache import HEAD, _told, write
 
 (entry,) = pathlib.Path({folder!r}).glob("toys.thrice-*")
 whole = entry.read_bytes()

@@ -43,7 +43,7 @@ def test_every_file_that_a_page_or_a_docstring_names_is_there():
 def test_what_is_named_in_backticks_beside_a_file_is_defined_there():
     page = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\|[^|]*\| `([a-z_]+)`[^|]*\| ([\w/]+\.py) \|$", page, re.M)
-    assert len(rows) >= 3
+    assert len(rows) >= 2
     for name, place in rows:
         assert re.search(rf"^def {name}\b", (PACKAGE / place).read_text(encoding="utf-8"), re.M), name
 

@@ -34,7 +34,7 @@ LOGS = [
 def test_sums_by_hand():
     """A cost is negated: the episodes earn -(1 + 2/2) = -2 and -.5, of -3 to 0 that one can."""
     found = History.of(PROBLEM, LOGS)
-    sums, calls = found.sums, found.guarded["calls"]
+    sums, calls = found.sums, found.rails["calls"]
     assert found.episodes == 2
     assert sums.starts.tolist() == [1.0, 1.0]
     assert dict(sums.moves) == {(0, 1): 1, (3, 0): 1}

@@ -14,7 +14,7 @@ from saver.kernels.bounds.noise import LIKELY
 from saver.play import Stage
 from saver.safety.argument import RETURNS, Shares, shares
 from saver.safety.certified import Certified
-from saver.safety.learned import Learned
+from saver.safety.learnedbaseline import LearnedBaseline
 
 K, DELTA = 200, 0.05
 COINS = Bounded(0.0, 1.0)
@@ -149,7 +149,7 @@ def test_a_value_that_is_learned_by_hand():
     """Two baseline trials told, one abandoned: both sides at a tenth of what returns have, after ten."""
     rail = Guardrail("kept", COINS, alpha=0.2)
     asked = Problem(TWO, [[0.5, 0.5]] * 2, SAFE, guardrails=rail, delta=DELTA)
-    ledger = Kept(asked, K, Stage(TWO), Learned)
+    ledger = Kept(asked, K, Stage(TWO), LearnedBaseline)
     for number, c in ((1, 1.0), (2, 1.0)):
         ledger.ask(number, None)
         ledger.tell(number, None, observed([0], [0], [c]))
@@ -212,4 +212,4 @@ def test_the_right_ledger_bets_where_paths_are_random_and_observations_bounded()
     one = Mdp(np.zeros((2, 2, 2)), 1)
     assert Kept(problem(), K).bets
     assert not Kept(Problem(one, SAFE, SAFE, alpha=0.2, baseline_value=0.5, constraint=COINS), K).bets
-    assert Certified.add_safe is not Learned.add_safe
+    assert Certified.add_safe is not LearnedBaseline.add_safe

@@ -13,7 +13,7 @@ from saver.collect import Trial
 from saver.play import Stage
 from saver.problem import weights
 from saver.safety.certified import Certified
-from saver.safety.learned import Learned
+from saver.safety.learnedbaseline import LearnedBaseline
 from saver.simulator import knowledge_of
 
 EPISODES = 24
@@ -113,7 +113,9 @@ def story(seed, make, promise, noisy=True, **options):
     mean = rng.uniform(promise.floor, promise.ceiling, (mdp.states, mdp.actions))
     losses, order = str(rng.choice(["hostile", "hostile", "random"])), str(rng.choice(["any", "asked"]))
     rail, slowly = asked.rails[0], {}
-    kept = Kept(asked, EPISODES, stage, Learned if rail.learned else Certified, losses=losses, order=order)
+    kept = Kept(
+        asked, EPISODES, stage, LearnedBaseline if rail.learned else Certified, losses=losses, order=order
+    )
     if rail.learned:
         logged = Trial(0, "baseline", stage.grid.policy(asked.baseline), rng.random(mdp.horizon))
         past = [run(logged, mdp, promise, mean, rng, noisy) for _ in range(int(rng.integers(0, 4)))]

@@ -164,14 +164,14 @@ def test_what_hidden_baseline_trials_may_have_been_takes_off_its_range_for_each(
     """One step, observations in [0, 1], V0 learned: two that ran and one of which nothing is known."""
     rail = Guardrail("kept", Bounded(0.0, 1.0), alpha=0.2)
     asked = Problem(MDP, [[0.5, 0.5]], FIRST, guardrails=rail, delta=DELTA)
-    ledger = Kept(asked, K, kind=registry.LEARNED[Certified]).ledger
+    ledger = Kept(asked, K, kind=registry.LEARNED_BASELINE[Certified]).ledger
     assert ledger.safe_hides(SafeTally(whole=2, never=1)) == (3.0, 0.0)
 
 
 def test_what_was_cut_off_counts_at_the_lower_end_of_its_box_beside_a_learned_value():
     rail = Guardrail("kept", SubGaussian(SCALE), alpha=0.2)
     asked = Problem(MDP, [[0.5, 0.5]], FIRST, guardrails=rail, delta=DELTA)
-    kept = Kept(asked, K, kind=registry.LEARNED[Certified])
+    kept = Kept(asked, K, kind=registry.LEARNED_BASELINE[Certified])
     for number in (1, 2):
         kept.ask(number, None)
         kept.tell(number, None, observed([0], [0], [0.6]))

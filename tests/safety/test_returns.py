@@ -12,7 +12,7 @@ from saver.kernels.bounds.boundaries import best_rho, mixture
 from saver.kernels.bounds.noise import Bernstein, excess
 from saver.play import stage_of
 from saver.safety import Terms, ledger_for
-from saver.safety.returns import LearnedReturns, PluginReturns, Returns
+from saver.safety.modelfree import LearnedModelFree, ModelFree, PluginModelFree
 
 # Three steps, discount .5: sum discount^t = 1.75, sum discount^2t = 1.3125.
 MDP = Unknown(2, 2, 3, discount=0.5)
@@ -27,7 +27,7 @@ def problem(promise, value=1.0, **by):
     return Problem(MDP, MDP.uniform, SAFE, guardrails=guard, delta=DELTA)
 
 
-def kept(promise, kind=Returns, episodes=K, value=1.0, **declared):
+def kept(promise, kind=ModelFree, episodes=K, value=1.0, **declared):
     return Kept(problem(promise, value), episodes, stage_of(MDP), kind, **declared)
 
 
@@ -239,7 +239,7 @@ def test_the_root_is_one_from_above():
 
 
 def told_history(promise, *totals):
-    ledger = kept(promise, LearnedReturns, value=None)
+    ledger = kept(promise, LearnedModelFree, value=None)
     ledger.learn(worth(total) for total in totals)
     return ledger
 
@@ -289,7 +289,7 @@ def test_a_value_learned_from_coins():
 
 def test_a_hidden_baseline_trial_of_coins_widens_both_ends():
     ledger = told_history(COINS, *[1.4, 0.7] * 100)
-    Q, R = ledger.first.safe.proxy, ledger.first.safe.tilt
+    Q, R = ledger.first.safe.proxy, ledger.first.safe.guessed
     ledger.ask(1, None)
     ledger.ask(2, None)
     assert ledger.lines[2].ticket.guess == pytest.approx((0.5 + 120) / 201)
@@ -302,7 +302,7 @@ def test_a_hidden_baseline_trial_of_coins_widens_both_ends():
 def test_nothing_is_designed_before_the_baseline_is_known_to_earn():
     guard = Guardrail("kept", COINS, at_least=0.5)
     asked = Problem(MDP, MDP.uniform, SAFE, guardrails=guard, delta=DELTA)
-    ledger = Kept(asked, K, stage_of(MDP), LearnedReturns)
+    ledger = Kept(asked, K, stage_of(MDP), LearnedModelFree)
     assert not ledger.passes("prospective", DESIGNED)
     assert ledger.ledger.after(ledger.book, 5.0) == -math.inf
 
@@ -335,11 +335,11 @@ def test_episodes_that_earn_the_pace_leave_the_budget_open():
 def test_which_ledger(promise):
     stage = stage_of(MDP)
     terms = Terms(problem(promise), K, stage)
-    assert type(ledger_for("certified", terms)) is Returns
-    assert type(ledger_for("plugin", terms)) is PluginReturns
+    assert type(ledger_for("certified", terms)) is ModelFree
+    assert type(ledger_for("plugin", terms)) is PluginModelFree
     learned = Terms(problem(promise, value=None), K, stage)
-    assert type(ledger_for("certified", learned)) is LearnedReturns
-    assert type(ledger_for("plugin", learned)) is PluginReturns
+    assert type(ledger_for("certified", learned)) is LearnedModelFree
+    assert type(ledger_for("plugin", learned)) is PluginModelFree
     for name in ("paper", "latest"):
         with pytest.raises(InvalidProblem, match=f"'{name}' needs .* use 'certified'"):
             ledger_for(name, terms)
@@ -364,13 +364,13 @@ def test_two_guardrails_have_a_ledger_each_with_their_share():
     guards = [Guardrail("a", COINS, alpha=0.2, baseline_value=1.0, share=0.8),
               Guardrail("b", SubGaussian(0.2), alpha=0.2, baseline_value=1.0, share=0.2)]  # fmt: skip
     asked = Problem(MDP, MDP.uniform, SAFE, guardrails=guards, delta=DELTA)
-    first, second = (ledger_for("certified", Terms(asked, K, stage_of(MDP), guarded=r)) for r in asked.rails)
+    first, second = (ledger_for("certified", Terms(asked, K, stage_of(MDP), own=r)) for r in asked.rails)
     assert first.levels.noise == pytest.approx(0.8 * DELTA)
     assert second.levels.noise == pytest.approx(0.9 * 0.2 * DELTA)
 
 
 def test_the_plug_in_believes_what_was_earned():
-    ledger = kept(SubGaussian(0.2, floor=0.1), PluginReturns)
+    ledger = kept(SubGaussian(0.2, floor=0.1), PluginModelFree)
     run(ledger, 1.5, 1.2)
     ledger.ask(3, None)
     ledger.tell(3, None, worth(0.3))

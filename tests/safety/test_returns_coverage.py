@@ -10,7 +10,7 @@ from saver import Bounded, Guardrail, Problem, SubGaussian, Unknown
 from saver.kernels.bounds.boundaries import best_rho
 from saver.kernels.bounds.noise import Bernstein
 from saver.play import stage_of
-from saver.safety.returns import Returns
+from saver.safety.modelfree import ModelFree
 
 LEVEL, STREAMS, N = 0.05, 3000, 200
 ALLOWED = LEVEL + 4 * np.sqrt(LEVEL * (1 - LEVEL) / STREAMS)  # more have a probability below 1e-4
@@ -141,7 +141,7 @@ def test_normal_noise_of_which_the_worst_is_withheld(shared, loses):
 # -- the ledger against somebody who knows -------------------------------------------------------------------
 
 
-class Forgiving(Returns):
+class Forgiving(ModelFree):
     """Takes lost trials for nothing."""
 
     def _hide(self, tally, line):
@@ -194,7 +194,7 @@ def broken(kind, promise, rng, lies=False):
 def test_whoever_knows_the_outcomes_gains_nothing(promise):
     """More than 21 of 200 have a probability below 1e-3 at 5 %; and there is something to break."""
     rng = np.random.default_rng(4)
-    found = [broken(Returns, promise, rng) for _ in range(RUNS)]
+    found = [broken(ModelFree, promise, rng) for _ in range(RUNS)]
     assert sum(broke for broke, _ in found) <= binom.isf(1e-3, RUNS, LEVEL) == 21
     assert np.mean([believed for _, believed in found]) > TRIALS
 
@@ -207,4 +207,4 @@ def test_a_ledger_that_forgets_lost_trials_is_found():
 def test_that_a_trial_never_started_is_believed():
     """A limit: the newest is dropped for nothing, so to cancel it when it has failed breaks the promise."""
     rng = np.random.default_rng(4)
-    assert sum(broken(Returns, PROMISES[0], rng, lies=True)[0] for _ in range(30)) > 16
+    assert sum(broken(ModelFree, PROMISES[0], rng, lies=True)[0] for _ in range(30)) > 16

@@ -8,7 +8,7 @@ from slowly import SlowReturns
 
 from saver import Bounded, Guardrail, Problem, SubGaussian, Unknown
 from saver.play import stage_of
-from saver.safety.returns import LearnedReturns, Returns
+from saver.safety.modelfree import LearnedModelFree, ModelFree
 
 EPISODES = 24
 PROMISES = [
@@ -72,7 +72,9 @@ def story(seed, promise, learned):
     mean = rng.uniform(promise.floor, promise.ceiling, (mdp.states, mdp.actions))
     losses, order = str(rng.choice(["hostile", "hostile", "random"])), str(rng.choice(["any", "asked"]))
     past = [earned(rng, mdp, promise, asked.baseline, mean) for _ in range(int(rng.integers(0, 4)) * learned)]
-    kept = Kept(asked, EPISODES, stage, LearnedReturns if learned else Returns, losses=losses, order=order)
+    kept = Kept(
+        asked, EPISODES, stage, LearnedModelFree if learned else ModelFree, losses=losses, order=order
+    )
     if past:
         kept.learn(past)
     slow = SlowReturns(asked, EPISODES, losses, order, past)

@@ -16,13 +16,13 @@ from saver.kernels.bounds.boundaries import best_rho, mixture
 from saver.play import Stage, stage_of
 from saver.safety import LEDGERS, registry
 from saver.safety.certified import Certified
-from saver.safety.returns import Returns
+from saver.safety.modelfree import ModelFree
 from saver_audit.losses import some
 from saver_audit.manners import BY_START, VETO_CASES, VETOES, Case
 
 K, DELTA = 40, 0.05
 MANY, ONE = Mdp(np.zeros((2, 2, 2)), 1, start=[0.5, 0.5]), Mdp(np.zeros((2, 2, 2)), 1, start=0)
-NORMAL, BLIND = SubGaussian(0.1), Unknown(2, 2, horizon=2)
+NORMAL, MODEL_FREE = SubGaussian(0.1), Unknown(2, 2, horizon=2)
 OTHER = np.array([[0.0, 1.0]] * 2)
 
 
@@ -75,7 +75,7 @@ def test_returns_pay_the_range_of_the_path_beside_the_noise(next_state):
     whole = (0.2 * 2 + 1.0) ** 2 if next_state else 0.08 + 1.0
     level = 0.2 * 0.1 * DELTA
     for unseen, fresh, path in ((False, noise, 2.0), (True, whole, 0.0)):
-        ledger = kept(problem(BLIND, promise, baseline_value=1.0), Returns)
+        ledger = kept(problem(MODEL_FREE, promise, baseline_value=1.0), ModelFree)
         ledger.ask(2, ledger.stage.play(OTHER))
         ledger.cancel(1, unseen)
         ledger.tell(2, None, observed([0, 0], [1, 1], [0.8, 0.7]))
@@ -87,7 +87,7 @@ def test_returns_pay_the_range_of_the_path_beside_the_noise(next_state):
 def test_bounded_returns_take_it_for_lost():
     found = []
     for happens in ("cancel", "abandon"):
-        ledger = kept(problem(BLIND, Bounded(0.0, 1.0), baseline_value=1.0), Returns)
+        ledger = kept(problem(MODEL_FREE, Bounded(0.0, 1.0), baseline_value=1.0), ModelFree)
         getattr(ledger, happens)(1, *([False] if happens == "cancel" else []))
         ledger.ask(2, ledger.stage.play(OTHER))
         ledger.tell(2, None, observed([0, 0], [1, 1], [1.0, 1.0]))
@@ -98,9 +98,9 @@ def test_bounded_returns_take_it_for_lost():
 
 def test_a_vetoed_baseline_trial_may_have_hidden_a_path_on_either_side():
     rail = saver.Guardrail("kept", SubGaussian(0.2), alpha=0.2)
-    asked = Problem(BLIND, [[0.5, 0.5]] * 2, [[1.0, 0.0]] * 2, guardrails=rail, delta=DELTA)
+    asked = Problem(MODEL_FREE, [[0.5, 0.5]] * 2, [[1.0, 0.0]] * 2, guardrails=rail, delta=DELTA)
     for unseen in (True, False):
-        ledger = Kept(asked, K, stage_of(BLIND), registry.LEARNED[Returns])
+        ledger = Kept(asked, K, stage_of(MODEL_FREE), registry.LEARNED_BASELINE[ModelFree])
         for number in (1, 2):
             ledger.ask(number, None)
         ledger.cancel(1, unseen)
@@ -167,7 +167,7 @@ class Dropping(Certified):
         super().cancel(book, number, True)
 
 
-class DroppingReturns(Returns):
+class DroppingReturns(ModelFree):
     """The same where transitions are unknown."""
 
     def cancel(self, book, number, unseen):
@@ -202,11 +202,13 @@ def test_every_attack_finds_a_ledger_that_does_not_look(manner, world, wrong, ho
     case = Case(manner, world, "safe-on-policy", DELTA)
     right = np.array(some(case, 1, range(5)))
     assert np.all(right[:, :2] > -1e-9)
-    if issubclass(wrong, Returns):
-        monkeypatch.setitem(registry.BLIND, Certified, wrong)
+    if issubclass(wrong, ModelFree):
+        monkeypatch.setitem(registry.MODEL_FREE, Certified, wrong)
     else:
         monkeypatch.setitem(LEDGERS, "certified", wrong)
-        monkeypatch.setitem(registry.LEARNED, wrong, type("Both", (wrong, registry.LEARNED[Certified]), {}))
+        monkeypatch.setitem(
+            registry.LEARNED_BASELINE, wrong, type("Both", (wrong, registry.LEARNED_BASELINE[Certified]), {})
+        )
     found = np.array(some(case, 1, range(5)))
     assert np.sum(found[:, 0 if how == "broken" else 1] < -1e-9) >= 3
 

@@ -88,7 +88,7 @@ def test_after_5000_visits_noise_hides_less_than_a_third_of_every_allowance(shop
     mdp, target, K = shop.problem.mdp, shop.problem.target, 5000
     steps, stage = saver.problem.visits(mdp, target).sum(), Stage(mdp)
     for rail, mean in zip(shop.problem.rails, shop.means, strict=True):
-        ledger = LEDGERS["certified"](Terms(shop.problem, K, stage, guarded=rail))
+        ledger = LEDGERS["certified"](Terms(shop.problem, K, stage, own=rail))
         rate = saver.problem.value(mdp, target, mean) / steps
         hidden = ledger.hidden_after(
             ledger.open(), rate, K * steps * rail.promise.scale**2, K * steps, float(K), 0

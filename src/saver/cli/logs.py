@@ -101,7 +101,7 @@ def evaluate(
     lines = []
     for name, one in found.items():
         lines += [*_said(f"{name}:", one.value), f"  against the baseline: {one.comparison}"]
-        for rail, value in one.guarded.items():
+        for rail, value in one.rails.items():
             least = "at most" if stated.rail(rail).sign < 0 else "at least"
             lines.append(f"  {rail}: {_shown(value)}; {least} {one.required[rail]:.4g} is required")
     show.result(json, {name: _evaluated(one) for name, one in found.items()}, *lines)
@@ -208,7 +208,7 @@ def _off_policy(one: OffPolicy) -> dict[str, Any]:
 
 
 def _evaluated(one: Evaluation) -> dict[str, Any]:
-    compared, guarded = one.comparison, one.guarded.items()
+    compared, guarded = one.comparison, one.rails.items()
     return {
         **_off_policy(one.value),
         "baseline": _plain(one.baseline),

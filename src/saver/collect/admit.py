@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from saver._types import Floats
-from saver.collect.events import Abandoned, Cancelled, Extended, Learned, Told, Trial
+from saver.collect.events import Abandoned, Cancelled, Extended, Recalled, Told, Trial
 from saver.collect.setup import Setup
 from saver.collect.state import State
 from saver.errors import CampaignEnded, InvalidData
@@ -82,12 +82,12 @@ def cancelled(setup: Setup, state: State, trial: Trial | int, unseen: bool) -> C
     return Cancelled(number, unseen)
 
 
-def learned(setup: Setup, history: Any) -> Learned:
+def recalled(setup: Setup, history: Any) -> Recalled:
     """Logged baseline episodes, or their sums."""
     if isinstance(history, History):
         fits(setup.problem, history)
-        return Learned(history)
-    return Learned(History.of(setup.problem, history))
+        return Recalled(history)
+    return Recalled(History.of(setup.problem, history))
 
 
 def find(state: State, trial: Trial | int, lost: str = "abandoned; what came of it cannot be told") -> Trial:
@@ -128,7 +128,7 @@ def _check_actions(setup: Setup, trial: Trial, episode: Episode, likely: Floats)
     """Refuse what the policy cannot do, and another way than the one that was drawn, and counted."""
     mdp, told = setup.problem.mdp, "tell the actions that trial.act gave"
     check_possible(mdp, episode, likely, f"trial {trial.number}", told)
-    counts = setup.collector.certified and setup.stage.deterministic and trial.draws is not None
+    counts = setup.certified and setup.stage.deterministic and trial.draws is not None
     if not counts or trial.kind == "baseline":  # the promise does not ask what was drawn
         return
     drawn = np.array([trial.act(t, int(state)) for t, state in enumerate(episode.states)])

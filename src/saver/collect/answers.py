@@ -14,7 +14,7 @@ from saver.collect.state import KINDS, State, believed, budgets, relative
 from saver.errors import InvalidProblem
 from saver.estimate import Estimate
 from saver.estimate.asymptotic import heavy, in_the_limit
-from saver.estimate.certainty import learned_parts, noise_of, weighted
+from saver.estimate.certainty import noise_of, unknown_parts, weighted
 from saver.estimate.log import estimate, seen_moves
 from saver.kernels.bounds.spread import Declared
 from saver.problem import checks
@@ -216,7 +216,7 @@ def _parts(setup: Setup, state: State, asked: Wanted) -> tuple[Floats, Floats]:
         c = _weights(problem, asked)
     else:
         moves = seen_moves(mdp, state.sums)
-        learned = learned_parts(mdp, asked.policy, rewards, moves, problem.reward, asked.against)
+        learned = unknown_parts(mdp, asked.policy, rewards, moves, problem.reward, asked.against)
         c = learned.found.asked
     used = (c != 0.0) & (rewards.counts > 0)
     parts = np.where((c != 0.0) & ~used, math.inf, 0.0)
@@ -263,7 +263,7 @@ def look(setup: Setup, state: State) -> list[float]:
     ever = estimate_of(setup, state, asked, 0.95, anytime=True, fair=False)
     told = state.told
     numbers = (sum(told.values()), once.value, *once.interval, *ever.interval, believed(setup, state))
-    each = relative(setup, state, budgets(setup, state)).values() if len(setup.guards) > 1 else ()
+    each = relative(setup, state, budgets(setup, state)).values() if len(setup.rail_books) > 1 else ()
     return [float(number) for number in (*numbers, *(told[kind] for kind in KINDS), *each)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from saver._jit import brief
-from saver.collect.events import Abandoned, Asked, Cancelled, Event, Extended, Learned, Told, Trial
+from saver.collect.events import Abandoned, Asked, Cancelled, Event, Extended, Recalled, Told, Trial
 from saver.collect.setup import Setup
 from saver.collect.state import State, following, policy_of, settle
 from saver.estimate.importance import take_weighted
@@ -26,7 +26,7 @@ def apply(setup: Setup, state: State, event: Event) -> State:
         if state.plan is not None:
             state.following = following(setup, state.plan, state.more)
     else:
-        _learned(setup, state, event)
+        _recalled(setup, state, event)
     return state
 
 
@@ -60,7 +60,7 @@ def _told(setup: Setup, state: State, event: Told) -> None:
             take_weighted(setup.problem.mdp, setup.problem.first, state.sums, episode, chances)
         state.sums.add(setup.problem.mdp, episode, event.complete)
     if learned:  # of each guardrail, in the units in which it was told
-        for guarded, moments in zip(setup.problem.rails, state.guarded(setup.problem), strict=True):
+        for guarded, moments in zip(setup.problem.rails, state.rail_moments(setup.problem), strict=True):
             if (column := guarded.column(episode)) is not None:
                 moments.extend(episode.states, episode.actions, column)
     count_visits(state.counts[trial.kind], setup.stage.grid.slot, episode.states, episode.actions)
@@ -98,11 +98,11 @@ def _cancelled(setup: Setup, state: State, event: Cancelled) -> None:
         keeper.cancel(state.books[name], event.number, event.unseen)
 
 
-def _learned(setup: Setup, state: State, event: Learned) -> None:
+def _recalled(setup: Setup, state: State, event: Recalled) -> None:
     history = event.history
     state.sums.merge(history.sums)
-    for rail, moments in zip(setup.problem.rails, state.guarded(setup.problem), strict=True):
-        moments.merge(history.guarded[rail.name].seen.times(rail.sign))
+    for rail, moments in zip(setup.problem.rails, state.rail_moments(setup.problem), strict=True):
+        moments.merge(history.rails[rail.name].seen.times(rail.sign))
     for name, keeper in setup.keepers.items():
-        book = setup.rails.get(name)
-        keeper.learn(state.books[name], history.sums if book is None else history.guarded[book.name])
+        book = setup.rail_of.get(name)
+        keeper.learn(state.books[name], history.sums if book is None else history.rails[book.name])

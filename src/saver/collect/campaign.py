@@ -90,7 +90,7 @@ class Campaign(Known):
             if history is None:
                 history = problem.history
             if history is not None:
-                self._take(admit.learned(setup, history))
+                self._take(admit.recalled(setup, history))
 
     @classmethod
     def of(cls, setup: Setup, state: State, events: list[Event] | None = None) -> Campaign:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from saver.errors import InvalidProblem, no_such
@@ -121,12 +120,12 @@ class Collector:
                 "is the exploration: 'pilot' needs one and the others need explore='none'"
             )
 
-    @cached_property
+    @property
     def certified(self) -> bool:
         """Whether what the ledger believes holds with probability 1 - delta."""
         return self.ledger in LEDGERS and LEDGERS[self.ledger].certifies
 
-    @cached_property
+    @property
     def promises(self) -> bool:
         """Whether the safety promise holds with probability 1 - delta."""
         return self.certified and self.gate == "prospective"

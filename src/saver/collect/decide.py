@@ -88,7 +88,7 @@ def foreseen(setup: Setup, plan: Plan | None, trial: Trial) -> dict[str, float]:
     if plan is None or plan.foresight is None or trial.kind != "design" or not trial.follows.sure:
         return {}
     worths = plan.foresight.worths(trial.follows)
-    return {kept.used: float(worth) for kept, worth in zip(setup.guards, worths, strict=True) if kept.used}
+    return {row.used: float(worth) for row, worth in zip(setup.rail_books, worths, strict=True) if row.used}
 
 
 def exploring(setup: Setup, state: State) -> bool:
@@ -144,19 +144,21 @@ def new_plan(setup: Setup, state: State) -> Plan:
 
 def required(setup: Setup, state: State) -> Floats:
     """What an episode must earn of each guardrail, as believed."""
-    books = [kept.used or kept.plugin for kept in setup.guards]
+    books = [row.used or row.plugin for row in setup.rail_books]
     return np.array([setup.ledgers[book].required(state.books[book]) for book in books])
 
 
 def pace(setup: Setup, state: State) -> Floats:
     """What the design should earn of each guardrail: as required, or as its ledger can afford."""
-    if not setup.designer.paced or not setup.gated:
+    if not setup.designer.paced or not setup.behind_gate:
         return required(setup, state)
     out = [trial.kind == "baseline" for trial in state.out.values()]
     baseline = state.told["baseline"] + sum(out)
     designed = sum(state.told.values()) + len(out) - baseline
     left = state.left(setup.episodes)
-    paces = [used.pace(state.books[book], designed, baseline, left) for book, used in setup.gated.items()]
+    paces = [
+        used.pace(state.books[book], designed, baseline, left) for book, used in setup.behind_gate.items()
+    ]
     return np.array(paces)
 
 
@@ -165,7 +167,7 @@ def statistics(setup: Setup, state: State) -> Statistics:
     problem, sums = setup.problem, state.sums
     moves = None if problem.mdp.known else seen_moves(problem.mdp, sums)
     return Statistics.of(
-        problem, setup.knowledge, state.asked + 1, sums.rewards, state.guarded(problem), moves
+        problem, setup.knowledge, state.asked + 1, sums.rewards, state.rail_moments(problem), moves
     )
 
 
@@ -195,13 +197,13 @@ def fall_back(setup: Setup, state: State) -> tuple[Candidate, Policy]:
     Most of the guardrail whose budget is the least; of none less than the baseline, as believed.
     """
     safe = Candidate("baseline", BASELINE), setup.baseline
-    if setup.collector.fallback == "baseline" or not setup.gated or not setup.problem.mdp.known:
+    if setup.collector.fallback == "baseline" or not setup.behind_gate or not setup.problem.mdp.known:
         return safe
-    stage, books = setup.stage, list(setup.gated)
+    stage, books = setup.stage, list(setup.behind_gate)
     means = setup.problem.means(statistics(setup, state).constraint_mean)
-    near = nearest(setup, state, budgets(setup, state)) if len(books) > 1 else setup.guards[0].rail.name
-    at = [kept.rail.name for kept in setup.guards].index(near)
-    lowers = [used.ends(state.books[book])[0] for book, used in setup.gated.items()]
+    near = nearest(setup, state, budgets(setup, state)) if len(books) > 1 else setup.rail_books[0].rail.name
+    at = [row.rail.name for row in setup.rail_books].index(near)
+    lowers = [used.ends(state.books[book])[0] for book, used in setup.behind_gate.items()]
     rows = np.zeros(len(stage.nodes.state), dtype=np.int64)
     surely, likely = richest(stage.nodes, lowers[at], means[at], rows)
     follows = stage.grid.choices(True, rows)
@@ -211,14 +213,14 @@ def fall_back(setup: Setup, state: State) -> tuple[Candidate, Policy]:
             surely, likely = play.value(lowers[i]), play.value(means[i])
         if (surely + likely) / 2 < setup.ledgers[book].value(state.books[book]):
             return safe
-    if setup.gated[books[0]].exact(stage.play(follows)) or not affordable(setup, state, follows):
+    if setup.behind_gate[books[0]].exact(stage.play(follows)) or not affordable(setup, state, follows):
         return safe
     return Candidate("earn", follows.rows, True), follows
 
 
 def affordable(setup: Setup, state: State, policy: Policy) -> bool:
     """Whether every guardrail's gate lets a policy pass; what is exactly as good as the baseline does."""
-    gate, used = GATES.get(setup.collector.gate), setup.gated
+    gate, used = GATES.get(setup.collector.gate), setup.behind_gate
     if gate is None or not used:
         return True
     play = setup.stage.play(policy)
@@ -232,9 +234,9 @@ def affordable(setup: Setup, state: State, policy: Policy) -> bool:
 def follow_design(design: Floats, counts: Floats, first: Bools) -> Ints:
     """In every row argmax_a b(a|s) / T(s,a), [n]; ties go to the lowest index.
 
-    T counts visits, and what `Setup.ahead` adds to them, so that a design is followed from the first visit
-    on. Without that, as in the paper, every action that the design may take goes first once: where a row is
-    met seldom, that is most of a campaign.
+    T counts visits, and what `Setup.head_start` adds to them, so that a design is followed from the first
+    visit on. Without that, as in the paper, every action that the design may take goes first once: where a
+    row is met seldom, that is most of a campaign.
 
     A pair in `first` goes before all others: one that has weight and was never sampled would leave a bias for
     ever if the design gave it nothing. All three are [n, A].

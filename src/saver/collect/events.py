@@ -94,7 +94,7 @@ class Cancelled:
 
 @portable("learned")
 @dataclass(frozen=True, eq=False)
-class Learned:
+class Recalled:
     """Logged baseline episodes, known before the first trial: they teach, and count for no budget."""
 
     history: History
@@ -108,7 +108,7 @@ class Extended:
     episodes: int
 
 
-Event = Asked | Told | Abandoned | Cancelled | Learned | Extended
+Event = Asked | Told | Abandoned | Cancelled | Recalled | Extended
 
 
 # -- what is handed out --------------------------------------------------------------------------------------

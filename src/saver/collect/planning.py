@@ -42,6 +42,7 @@ class Designer:
 
     def __init__(self, problem: Problem, collector: Collector, episodes: int) -> None:
         self.problem, self.collector, self.episodes = problem, collector, episodes
+        self.paced = collector.design == "exact" and collector.promises  # told what the ledger can afford
         self.asked = problem.question
         self.needed = needed_pairs(self.asked.size, episodes)
         self.is_tree = is_tree(problem.mdp)
@@ -64,11 +65,6 @@ class Designer:
         if callable(design) or self.paced or (design == "sepec" and piloted):
             return False
         return NEEDS.get(design, set()) <= set(self.collector.knows)
-
-    @property
-    def paced(self) -> bool:
-        """Whether the design is told what the ledger can afford."""
-        return self.collector.design == "exact" and self.collector.promises
 
     @property
     def exact_on_graph(self) -> bool:

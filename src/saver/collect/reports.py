@@ -66,7 +66,7 @@ def moments_table(problem: Problem, state: State) -> dict[str, Any]:
         column_of(problem, rail).replace("constraint", "constraint_mean", 1): np.where(
             seen.counts[at] > 0, seen.mean[at], np.nan
         )
-        for rail, seen in zip(problem.rails, state.guarded(problem), strict=True)
+        for rail, seen in zip(problem.rails, state.rail_moments(problem), strict=True)
     }
 
 

@@ -13,8 +13,8 @@ from saver._jit import plainly
 from saver._types import Floats
 from saver.collect.collectors import Collector, find_collector
 from saver.collect.events import Trial
+from saver.collect.frequencies import FrequencyDesigner
 from saver.collect.knowledge import Knowledge, extra, floored
-from saver.collect.learning import Learner
 from saver.collect.planning import Designer
 from saver.design import coverage
 from saver.errors import InvalidProblem
@@ -34,7 +34,7 @@ from saver.safety import LOSSES, ORDERS, Ledger, Terms, ledger_for
 USED, PLUGIN = "used", "plugin"  # the ledger behind the gate, and the one that every campaign keeps beside it
 
 
-class Kept(NamedTuple):
+class RailBooks(NamedTuple):
     """The ledgers of one guardrail, by the names of their books; behind the gate there may be none."""
 
     rail: Rail
@@ -57,6 +57,7 @@ class Setup:
     ) -> None:  # fmt: skip
         checks.kind("problem", problem, Problem)
         self.problem, self.collector, self.small = problem, find_collector(collector), is_small(problem)
+        self.certified = self.collector.certified
         self.episodes = checks.whole("episodes", episodes, 1)
         self.losses = checks.choice("losses", losses, LOSSES)
         self.order = checks.choice("order", order, ORDERS)
@@ -72,30 +73,30 @@ class Setup:
     def _prepare(self, knowledge: Knowledge) -> None:
         """What is made of all that, once."""
         problem = self.problem
-        plans = Designer if problem.mdp.known else Learner
+        plans = Designer if problem.mdp.known else FrequencyDesigner
         self.designer = plans(problem, self.collector, self.episodes)
         self.knowledge = knowledge.limited(problem, self.collector.knows)
         self.stage = stage_of(problem.mdp)
         terms = Terms(problem, self.episodes, self.stage, self.losses, self.order)
-        self.guards = tuple(self._kept(place, rail) for place, rail in enumerate(problem.rails))
+        self.rail_books = tuple(self._books_of(place, rail) for place, rail in enumerate(problem.rails))
         self.ledgers: dict[str, Ledger] = {}
-        self.gated: dict[str, Ledger] = {}  # those behind the gate
-        for rail, used, plugin in self.guards:
+        self.behind_gate: dict[str, Ledger] = {}  # those behind the gate
+        for rail, used, plugin in self.rail_books:
             own = terms.of(rail)
             self.ledgers[plugin] = ledger_for("plugin", own)
             if used is not None:
-                self.ledgers[used] = self.gated[used] = ledger_for(self.collector.ledger, own)
-        self.rails = {book: kept.rail for kept in self.guards for book in kept[1:] if book is not None}
+                self.ledgers[used] = self.behind_gate[used] = ledger_for(self.collector.ledger, own)
+        self.rail_of = {book: row.rail for row in self.rail_books for book in row[1:] if book is not None}
         self.anytime: dict[str, Anytime] = {}  # by target
         if problem.reward is not None and problem.mdp.known:
             self.anytime = {name: Anytime(terms, name) for name in problem.targets}
         books = {book_of(name): keeper for name, keeper in self.anytime.items()}
         self.keepers: dict[str, Any] = {**self.ledgers, **books}  # all that events are told to
-        self.heard = [(name, keeper, self.rails.get(name)) for name, keeper in self.keepers.items()]
+        self.heard = [(name, keeper, self.rail_of.get(name)) for name, keeper in self.keepers.items()]
         self.baseline = self.stage.grid.policy(problem.baseline)
         self.baseline_play = self.stage.play(self.baseline)
         self.rewards = problem.rewards
-        self.offsets = {by_step: self.ahead(by_step) for by_step in (False, True)}
+        self.offsets = {by_step: self.head_start(by_step) for by_step in (False, True)}
 
     def _check_asked(self) -> None:
         """Importance weights are made for one value."""
@@ -106,20 +107,20 @@ class Setup:
                 f"asks for a {problem.estimand} of {len(problem.targets)}: use estimate='certainty'"
             )
 
-    def _kept(self, place: int, rail: Rail) -> Kept:
+    def _books_of(self, place: int, rail: Rail) -> RailBooks:
         """The books of a guardrail: of the first they are named by their kind alone."""
         end = f" {rail.name}" if place else ""
-        return Kept(rail, None if self.collector.ledger == "none" else USED + end, PLUGIN + end)
+        return RailBooks(rail, None if self.collector.ledger == "none" else USED + end, PLUGIN + end)
 
     def promised(self, trial: Trial) -> Play:
         """What the promise counts a trial as."""
-        counted = trial.draws if self.collector.certified and trial.kind != "baseline" else None
+        counted = trial.draws if self.certified and trial.kind != "baseline" else None
         return self.stage.promised(trial.follows, counted, self.baseline_play)
 
     @property
     def bets(self) -> bool:
         """Whether some certified ledger bets on returns: `saver.kernels.bounds.capital`."""
-        return self.collector.certified and any(getattr(used, "bets", False) for used in self.gated.values())
+        return self.certified and any(getattr(used, "bets", False) for used in self.behind_gate.values())
 
     @property
     def counts_parts(self) -> bool:
@@ -139,7 +140,7 @@ class Setup:
         """The ledger behind the gate, of the first guardrail."""
         return self.ledgers.get(USED)
 
-    def ahead(self, by_step: bool) -> Floats:
+    def head_start(self, by_step: bool) -> Floats:
         """What the tracker adds to the visits of each row, by node or by state, [n, A].
 
         Nothing where it is the paper's, and 1 where a model is deterministic. Where paths are random most

@@ -59,7 +59,7 @@ class State:
         """How many trials may still be asked for, of so many planned."""
         return planned + self.more - self.spent
 
-    def guarded(self, problem: Problem) -> list[Moments]:
+    def rail_moments(self, problem: Problem) -> list[Moments]:
         """The constraints seen of each guardrail."""
         return [self.constraints, *(self.others[rail.name] for rail in problem.rails[1:])]
 
@@ -180,17 +180,17 @@ def exploration_of(setup: Setup, rows: Any) -> Policy:
 
 def budgets(setup: Setup, state: State, plugin: bool = False) -> dict[str, float]:
     """What the collector's own ledgers believe, by guardrail; the plug-in ones where it has none."""
-    books = {kept.rail.name: kept.plugin if plugin else kept.used or kept.plugin for kept in setup.guards}
+    books = {row.rail.name: row.plugin if plugin else row.used or row.plugin for row in setup.rail_books}
     return {name: setup.ledgers[book].budget(state.books[book]) for name, book in books.items()}
 
 
 def relative(setup: Setup, state: State, found: dict[str, float]) -> dict[str, float]:
     """Budgets in units of what an episode must earn, by guardrail."""
     shares = {}
-    for kept in setup.guards:
-        book = kept.used or kept.plugin
+    for row in setup.rail_books:
+        book = row.used or row.plugin
         value = setup.ledgers[book].value(state.books[book])
-        shares[kept.rail.name] = kept.rail.relative(found[kept.rail.name], value)
+        shares[row.rail.name] = row.rail.relative(found[row.rail.name], value)
     return shares
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from saver._late import renamed
 from saver._types import Floats
 from saver.collect.answers import Comparison, comparison
 from saver.data.episodes import Episodes
@@ -54,7 +55,7 @@ class Evaluation:
         value: of the target.
         baseline: of the baseline's reward.
         comparison: of the two, for one look.
-        guarded: what the target would earn of each guardrail, in the units in which it is told.
+        rails: what the target would earn of each guardrail, in the units in which it is told.
         required: what it must earn (a cost: may cost) for that guardrail: where the baseline's value is not
             known, by the problem's history, or else by this log.
     """
@@ -62,8 +63,9 @@ class Evaluation:
     value: OffPolicy
     baseline: Estimate
     comparison: Comparison
-    guarded: dict[str, Estimate]
+    rails: dict[str, Estimate]
     required: dict[str, float]
+    __getattr__ = renamed(guarded="rails")
 
 
 def off_policy(
@@ -203,5 +205,5 @@ def _known_value(problem: Problem, rail: Rail) -> float | None:
     """V0 as it is known, or as the problem's history has it."""
     if rail.exact:
         return rail.value
-    past = None if problem.history is None else problem.history.guarded[rail.name]
+    past = None if problem.history is None else problem.history.rails[rail.name]
     return past.gained / past.count if past is not None and past.count else None

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from saver._types import Floats
-from saver.design.asking import spans
+from saver.design.posing import spans
 from saver.design.walk import Walk
 from saver.errors import InvalidData
 from saver.kernels.solve.mixing import at_stake
-from saver.kernels.solve.search import HELD, SCALE, Asked, Search, Unrolled
+from saver.kernels.solve.search import HELD, SCALE, Posed, Search, Unrolled
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,7 @@ class Warm(NamedTuple):
         )
 
 
-def carry(walk: Walk, model: Unrolled, search: Search, asked: Asked, warm: Warm | None, unit: float) -> None:
+def carry(walk: Walk, model: Unrolled, search: Search, asked: Posed, warm: Warm | None, unit: float) -> None:
     """Give a search its scale of safety and the certificate of the last solve, moved to the new means:
 
     g' = max(g + sum m_i d (c_i old - c_i new), 0), d = discounted visits over visits, leaves
@@ -117,16 +117,16 @@ def carry(walk: Walk, model: Unrolled, search: Search, asked: Asked, warm: Warm 
         prices = warm.prices_for(asked.apart)
         prices[0] += change
         search.certificate[:] = np.maximum(prices, 0.0).ravel() / unit
-        search.guards[HELD], search.numbers["slack"] = held / unit, 1.0
+        search.rails[HELD], search.numbers["slack"] = held / unit, 1.0
     if held.any():
-        search.guards[SCALE] = held / unit
+        search.rails[SCALE] = held / unit
         return
     if len(held) == 1:
         span = asked.safest_values + walk.best(np.zeros(asked.w.size), -asked.steer[0], 1.0)
     else:
         span = spans(walk, asked.steer, asked.required)
     b = search.b.reshape(-1, asked.w.shape[-1])
-    search.guards[SCALE] = at_stake(walk.nodes, model.row, b, asked, span)
+    search.rails[SCALE] = at_stake(walk.nodes, model.row, b, asked, span)
 
 
 def changed(warm: Warm, means: Floats, held: Floats) -> Floats:

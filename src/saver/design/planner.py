@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from saver._types import Floats
-from saver.design.asking import constraints, pose, spans
 from saver.design.balance import Balance, balanced
 from saver.design.closed import limit_of
 from saver.design.plan import Plan, Warm, carry
+from saver.design.posing import constraints, pose, spans
 from saver.design.walk import Walk
 from saver.errors import InvalidProblem
 from saver.kernels.solve.columns import width
@@ -35,7 +35,7 @@ from saver.kernels.solve.search import (
     SHORT_PAUSE,
     STALL,
     STALL_IN_PHASES,
-    Asked,
+    Posed,
     Rules,
     Unrolled,
     begin_search,
@@ -187,11 +187,11 @@ class Planner:
         anchor: ArrayLike | None = None,
         names: Sequence[str] | None = None,
         onward: ArrayLike | None = None,
-    ) -> Asked:
+    ) -> Posed:
         means, needed = constraints(self.mdp, constraint_mean, required, "constraint_mean")
         return pose(self.walk, self.mdp, w, means, needed, anchor, names, onward)
 
-    def _begin(self, model: Unrolled, asked: Asked, hint: Floats | None) -> Floats:
+    def _begin(self, model: Unrolled, asked: Posed, hint: Floats | None) -> Floats:
         """The starting point, with a little of everything: `warm`, or else a hint mixed until it is safe."""
         if self.warm is not None and hint is None:
             b, even = self.warm.behaviour, self.walk.even(model)
@@ -202,7 +202,7 @@ class Planner:
         policy = read_only(policy if policy.ndim == 3 else policy[None])
         return begun(self.nodes, model.row, model.row_state, policy, read_only(self.mdp.uniform), asked)
 
-    def _nothing(self, asked: Asked, hint: Floats | None) -> Plan:
+    def _nothing(self, asked: Posed, hint: Floats | None) -> Plan:
         """Nothing to learn: a safe behaviour."""
         b = self._begin(self.walk.steps, asked, hint)
         none = np.zeros(len(asked.required))
@@ -210,7 +210,7 @@ class Planner:
         self.warm = Warm(plan.behaviour, np.zeros(asked.w.shape), asked.means[0], none[:1])
         return plan
 
-    def _closed(self, asked: Asked) -> Plan:
+    def _closed(self, asked: Posed) -> Plan:
         """One decision: the closed form or a few Newton steps, certified by the prices of its solution."""
         allowed = self.mdp.available[self.only_state]
         b = np.zeros((1, self.mdp.actions))
@@ -225,7 +225,7 @@ class Planner:
         self.warm = Warm(plan.behaviour, np.zeros(asked.w.shape), asked.means[0], np.zeros(1))
         return plan
 
-    def bound(self, b: Floats, asked: Asked, multipliers: Floats) -> float:
+    def bound(self, b: Floats, asked: Posed, multipliers: Floats) -> float:
         """f^2 / D, the dual bound with the prices of b."""
         N, g = self.walk.follow(b, asked.means, asked.apart)[1], np.zeros(asked.w.size)
         price(asked.w.ravel(), N.ravel(), g)
@@ -236,7 +236,7 @@ class Planner:
         slack = top - float(np.sum(multipliers * asked.required))
         return limit_of(asked.w, N) ** 2 / slack if slack > 0 else 0.0
 
-    def _search(self, asked: Asked, hint: Floats | None, rules: Rules, deadline: float) -> Plan:
+    def _search(self, asked: Posed, hint: Floats | None, rules: Rules, deadline: float) -> Plan:
         """Descend; where that is not enough, on from phases to steps, and from cut penalties to true ones."""
         walk, quota, iterations = self.walk, rules.work, rules.iterations
         stages = [(walk.phases or walk.steps, asked)]
@@ -257,7 +257,7 @@ class Planner:
         return dataclasses.replace(best, bound=bound, iterations=done, work=work)
 
     def _descend(
-        self, model: Unrolled, asked: Asked, hint: Floats | None, rules: Rules, deadline: float
+        self, model: Unrolled, asked: Posed, hint: Floats | None, rules: Rules, deadline: float
     ) -> Plan:
         """Solve by `descend`, in units in which the largest w is 1, and keep what the next solve needs."""
         b, unit, m = self._begin(model, asked, hint), float(asked.w.max()), len(asked.means)
@@ -269,16 +269,16 @@ class Planner:
         while descend(model, search, asked, rules.pausing(pause)) == GOING:
             if time.monotonic() > deadline:
                 break
-        n, guards = search.numbers[0], search.guards
+        n, rails = search.numbers[0], search.rails
         certified = unit * n["bound"] / n["slack"] if n["bound"] > 0 else 0.0
-        held = certified * guards[HELD]
+        held = certified * rails[HELD]
         kept = search.kept.reshape(b.shape)
         if asked.steer is not asked.means:  # what has a huge penalty and is hardly taken is not taken
             penalised = np.any(asked.steer > asked.means, axis=0)[model.row_state]
             kept = np.where((kept < RARE) & penalised, 0.0, kept)
             kept /= kept.sum(axis=1, keepdims=True)
         found = Plan(
-            kept, 0.0, float(unit * n["bound"]), held if certified else unit * guards[MULTIPLIER],
+            kept, 0.0, float(unit * n["bound"]), held if certified else unit * rails[MULTIPLIER],
             iterations=int(n["iteration"]), work=float(n["work"]),
         )  # fmt: skip
         plan = self._feasible(model, asked, found)
@@ -287,7 +287,7 @@ class Planner:
         self.warm = Warm(plan.behaviour, prices, mean, held)
         return plan
 
-    def _feasible(self, model: Unrolled, asked: Asked, found: Plan) -> Plan:
+    def _feasible(self, model: Unrolled, asked: Posed, found: Plan) -> Plan:
         """The plan made safe, with its limit."""
         b, N, sizes = made_safe(self.nodes, model.row, found.behaviour, asked)
         limit = limit_of(asked.w, N)

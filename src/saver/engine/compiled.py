@@ -18,8 +18,8 @@ from saver.collect import Setup
 from saver.collect.decide import new_plan
 from saver.collect.knowledge import Statistics
 from saver.collect.state import State, following, unplanned
-from saver.engine.layout import lay_rules, lay_scene, lay_sheets, quick_loops, rows_of
-from saver.engine.layrails import lay_free, lay_rails, lay_study
+from saver.engine.layout import lay_plays, lay_rules, lay_scene, quick_loops, rows_of
+from saver.engine.layrails import lay_free, lay_plan_inputs, lay_rails
 from saver.engine.reference import Job, interval_of, run_once
 from saver.errors import SaverError
 from saver.estimate.asymptotic import in_the_limit
@@ -28,7 +28,6 @@ from saver.estimate.interval import LEVEL
 from saver.estimate.recursion import Moves
 from saver.kernels import advancing as kernel
 from saver.kernels.believing import next_plan
-from saver.kernels.designing import Study, plan_learned
 from saver.kernels.entering import flush
 from saver.kernels.forms import ESTIMATED, OUTSIDE
 from saver.kernels.keeping import COUNT, MEAN, SQUARES, Followed, Out, Tracker, new_run, nothing_believed
@@ -36,6 +35,7 @@ from saver.kernels.ledgers import asked_of_design
 from saver.kernels.rails import MEAN as RAIL_MEAN
 from saver.kernels.streams import stream
 from saver.kernels.tracking import rate_all
+from saver.kernels.unknown import PlanInputs, plan_learned
 from saver.play.foresight import Foresight
 from saver.play.policy import Policy
 from saver.problem.bellman import by_step
@@ -72,14 +72,14 @@ class Setting:
             problem.baseline if rules.tracked or not self.known else design,
             problem.baseline,
         )
-        self.sheets = lay_sheets(setup, self.policies)
-        self.acts = bool(self.sheets.kinds.random.any()) or (rules.plan == OUTSIDE and not rules.tracked)
+        self.plays = lay_plays(setup, self.policies)
+        self.acts = bool(self.plays.kinds.random.any()) or (rules.plan == OUTSIDE and not rules.tracked)
         steps = episodes * problem.mdp.horizon
         alone = rules.plan != OUTSIDE and rules.estimate != ESTIMATED  # the loop needs no help
         self.batch = min(MANY, STEPS // steps) if alone else 0  # runs at a time; 0: one, with pauses
         self.explore = rows_of(stage, explore)[: rules.first_row]
         self.rows = np.concatenate([self.explore, rows_of(stage, design)])
-        self.study = None if self.known else lay_study(setup)
+        self.study = None if self.known else lay_plan_inputs(setup)
 
     @property
     def loops(self) -> tuple[Any, ...]:
@@ -107,7 +107,7 @@ class Worker:
         self.run = new_run(setting.scene, setting.rules, setting.rows, stop)
         self.rails, self.loops = setting.rails.copy(), setting.loops
         self.most = max(1, STEPS // len(setting.scene.factor))
-        self.sheets, self.warm = setting.sheets, cast(Any, None)
+        self.plays, self.warm = setting.plays, cast(Any, None)
         self.free = None if setting.known else lay_free(setting.setup, setting.truth, setting.policies)
         states, actions = setting.scene.uniform.shape
         self.empty = sparse.csr_array((states * actions, states))
@@ -115,7 +115,7 @@ class Worker:
     def play(self, rows: range, out: Out) -> None:
         """These runs from the beginning; `out` has one row for each."""
         s = self.setting
-        self.sheets, self.warm = s.sheets, None
+        self.plays, self.warm = s.plays, None
         acting, world = s.streams(rows)
         self.run = self.run.following(Tracker.of(s.rows))  # the last plan's may have other rows
         self.run.now.row, self.run.now.done = 0, kernel.NOTHING
@@ -132,7 +132,7 @@ class Worker:
     def advance(self, out: Out, acting: Any, world: Any) -> int:
         """The compiled loop, until it is done or needs something; why it returned."""
         s = self.setting
-        arrays: Any = (s.scene, s.rules, self.sheets, self.run, self.rails, self.free, *self.loops)
+        arrays: Any = (s.scene, s.rules, self.plays, self.run, self.rails, self.free, *self.loops)
         arrays += (out, acting, world, self.most)
         return kernel.advance(*arrays)
 
@@ -174,13 +174,13 @@ class Worker:
             return
         explore, _, baseline = s.policies
         if s.known:
-            flush(self.sheets.weights, run.visited, run.now)
+            flush(self.plays.weights, run.visited, run.now)
         with s.lock:
-            self.sheets = lay_sheets(setup, (explore, made.policy, baseline))
+            self.plays = lay_plays(setup, (explore, made.policy, baseline))
             if self.free is not None:
                 self.free = lay_free(setup, s.truth, (explore, made.policy, baseline), self.free)
 
-    def _plan_compiled(self, study: Study) -> bool:
+    def _plan_compiled(self, study: PlanInputs) -> bool:
         """`_plan` in one call; False where it is not of the usual kind."""
         s, run, hint = self.setting, self.run, study.policies[0] if self.warm is None else self.warm
         hint = read_only(hint if hint.ndim == 3 else hint[None])

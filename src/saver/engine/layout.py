@@ -13,17 +13,17 @@ from saver.collect import Collector, Setup
 from saver.collect.knowledge import extra, floored
 from saver.collect.state import unplanned
 from saver.design.closed import going_on, own_step
-from saver.engine.layrails import is_tabled, lay_law
+from saver.engine.layrails import LAWS, is_tabled, lay_law
 from saver.estimate import ESTIMATORS
 from saver.estimate.interval import LEVEL
 from saver.kernels import forms
 from saver.kernels.bounds.sequence import Bands, Steering, bands, levels
-from saver.kernels.forms import Rules, Scene, Sheets, Weighing
+from saver.kernels.forms import Plays, Rules, Scene, Weighing
 from saver.play import Stage
 from saver.problem.bellman import by_step
 from saver.problem.mdp import Mdp
 from saver.problem.promise import Bounded
-from saver.problem.world import SHARED, Bernoulli, Empirical, Gaussian, Law, Scenario
+from saver.problem.world import SHARED, Scenario
 from saver.safety import LEDGERS, Ledger
 from saver.safety.argument import first_width
 from saver.safety.certified import Certified
@@ -36,7 +36,6 @@ KNOWN: dict[type[Ledger], int] = {
     Latest: forms.LATEST,
     Plugin: forms.PLUGIN,
 }
-FAR = 40.0  # deviations: no normal number that is drawn from 64 bits is further from 0
 GATES = {"none": forms.NO_GATE, "retrospective": forms.RETROSPECTIVE, "prospective": forms.PROSPECTIVE}
 
 
@@ -52,8 +51,9 @@ def only_reference(scenario: Scenario, collector: Collector) -> str | None:  # n
     if not problem.mdp.known and collector.ledger not in ("certified", "none"):
         return f"transitions that are unknown, with the ledger {collector.ledger!r}"
     for name, law in {"reward": world.reward, **world.laws}.items():
-        if type(law) not in (Gaussian, Bernoulli, Empirical):
-            return f"the {name} is a {type(law).__name__}, not a Gaussian, Bernoulli or Empirical"
+        if type(law) not in LAWS:
+            *others, last = (known.__name__ for known in LAWS)
+            return f"the {name} is a {type(law).__name__}, not a {', '.join(others)} or {last}"
     true, asked = world.mdp, problem.mdp
     if asked.known:
         same = true is asked or _same_model(true, asked)
@@ -74,7 +74,7 @@ def lay_scene(scenario: Scenario, setup: Setup) -> Scene:
     ends[list(true.terminal)] = True
     start = np.flatnonzero(true.start)
     gammas = mdp.discount ** np.arange(len(nodes.layer) - 1)
-    _, where, scale, rewards = lay_law(world.reward)
+    _, where, scale, rewards, *_ = lay_law(world.reward)
     anything = np.full(where.shape, np.inf)
     low, high = (-anything, anything) if setup.rewards is None else setup.rewards[-2:]
     asked, nothing = problem.question if known else None, np.zeros((0, 0))
@@ -109,20 +109,7 @@ def _sums(terms: Any) -> Floats:
     return np.concatenate([[0.0], np.cumsum(terms)])
 
 
-def is_watched(law: Law, pairs: Any) -> bool:
-    """Whether a reward can be drawn that its promise rules out: most promises are true."""
-    least, most = pairs.where, pairs.where
-    if type(law) is Gaussian:
-        least, most = least - FAR * pairs.scale, most + FAR * pairs.scale
-    elif type(law) is Bernoulli:
-        least, most = np.zeros(len(pairs)), np.ones(len(pairs))
-    elif type(law) is Empirical:
-        cells = [cell for row in law.samples for cell in row]
-        least, most = np.array([cell.min() for cell in cells]), np.array([cell.max() for cell in cells])
-    return bool(np.any(least < pairs.low) or np.any(most > pairs.high))
-
-
-def lay_sheets(setup: Setup, policies: Sequence[Floats]) -> Sheets:
+def lay_plays(setup: Setup, policies: Sequence[Floats]) -> Plays:
     """One policy for each kind of episode, as the ledgers and the loop need it."""
     stage, mdp = setup.stage, setup.problem.mdp
     rows = [rows_of(stage, policy) for policy in policies]
@@ -144,7 +131,7 @@ def lay_sheets(setup: Setup, policies: Sequence[Floats]) -> Sheets:
     else:
         each = [grid.policy(policy).by_node() for policy in policies]
         kinds.same = [np.array_equal(one, each[forms.SAFE]) for one in each]
-    return Sheets(
+    return Plays(
         policy=table, sure=np.argmax(table, axis=1), kinds=kinds, behaviour=behaviour, weights=weights,
         visits=weights.reshape(len(rows), -1),
     )  # fmt: skip
@@ -159,7 +146,7 @@ def rows_of(stage: Stage, policy: Floats) -> Floats:
 def lay_rules(setup: Setup, truth: Truth, scene: Scene, policies: tuple[Floats, Floats], fair: bool) -> Rules:
     """The collector's choices; `policies` are the exploration and the design."""
     world, problem, collector, stage = truth.scenario.world, setup.problem, setup.collector, setup.stage
-    variance = setup.knowledge.variance
+    variance, reward, pairs = setup.knowledge.variance, lay_law(world.reward), scene.pairs
     known, tracked = problem.mdp.known, collector.track != "sample"
     explore, design = policies if setup.explorations else (None, policies[1])
     needed = setup.designer.needed  # before anything is planned, or for good where the design never changes
@@ -174,7 +161,7 @@ def lay_rules(setup: Setup, truth: Truth, scene: Scene, policies: tuple[Floats, 
         explore_by_node=explore is not None and explore.ndim == 3,
         tracked=tracked,
         track_all=collector.track == "all",
-        ahead=np.concatenate(ahead) if known else np.zeros((0, problem.mdp.actions)),
+        head_start=np.concatenate(ahead) if known else np.zeros((0, problem.mdp.actions)),
         design_by_node=design.ndim == 3,
         first_row=0 if explore is None or not known else len(rows_of(stage, explore)),
         plays_baseline=collector.design == "baseline" and not tracked,
@@ -188,10 +175,11 @@ def lay_rules(setup: Setup, truth: Truth, scene: Scene, policies: tuple[Floats, 
         paths=collector.certified and known and not stage.deterministic,
         earner=collector.fallback == "earner" and known,
         keeps_visits=collector.ledger in ("none", "latest", "plugin") and known,
-        law=lay_law(world.reward)[0],
+        law=reward.kind,
         shared=world.outcome == SHARED,
         values=np.array(list(truth.values.values())),
-        watched=is_watched(world.reward, scene.pairs),
+        # whether a reward can be drawn that its promise rules out: most promises are true
+        watched=bool(np.any(reward.least.ravel() < pairs.low) or np.any(reward.most.ravel() > pairs.high)),
         width=first_width(problem, setup.episodes),
         extra=extra(problem, collector, setup.episodes),
         caution=float(collector.caution),

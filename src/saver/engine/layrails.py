@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from saver._types import Floats
 from saver.collect import Setup
+from saver.collect.frequencies import FrequencyDesigner
 from saver.collect.knowledge import extra
-from saver.collect.learning import Learner
 from saver.kernels.bounds.boundaries import mixture_table
 from saver.kernels.bounds.noise import RATES, Rule
-from saver.kernels.designing import Study
 from saver.kernels.forms import COIN, DATA, NORMAL, SAFE
 from saver.kernels.keeping import Followed, Free, nothing_believed
 from saver.kernels.rails import BOX, COLUMNS, FIXED, KEPT, KNOWN, NOISE, SCALE, TRUE, VALUE, WHERE, Rails
+from saver.kernels.unknown import PlanInputs
 from saver.play.foresight import Foresight
 from saver.problem.bellman import powers
 from saver.problem.checks import read_only
 from saver.problem.guardrail import Rail
 from saver.problem.world import Bernoulli, Empirical, Gaussian, Law, Scenario
 from saver.safety.ledger import ROUNDING
-from saver.safety.returns import Returns
+from saver.safety.modelfree import ModelFree
 from saver.simulator import Truth
 
 LONGEST_TABLE = 10**6
+FAR = 40.0  # deviations: no normal number that is drawn from 64 bits is further from 0
 
 
 def is_tabled(used: Any, episodes: int) -> bool:
@@ -43,14 +44,14 @@ def lay_rails(setup: Setup, scenario: Scenario, truth: Truth, history: int) -> R
     fixed: Any = np.zeros(m, dtype=FIXED).view(np.recarray)
     names, laws = [rail.name for rail in rails], list(scenario.world.laws)
     fixed.draws = [0] if m == 1 else [names.index(name) for name in laws]
-    fixed.returns = not problem.mdp.known
+    fixed.model_free = not problem.mdp.known
     levels, rates = np.zeros((3, m, 2)), np.zeros((3, m, 3, RATES))
     shaped, cells = np.zeros((m, COLUMNS, *shape)), np.zeros(m * len(KEPT.names or ()))
     data = _lay_laws(scenario, fixed, shaped)
     shaped[:, TRUE] = scenario.means
     if known is not None:
         shaped[:, KNOWN] = problem.means(known)
-    ledgers: list[Any] = list(setup.gated.values()) if certified else []
+    ledgers: list[Any] = list(setup.behind_gate.values()) if certified else []
     for i, rail in enumerate(rails):
         numbers = _stated(rail) | _true(rail, truth, i) | (_argued(ledgers[i]) if certified else {})
         for name, number in numbers.items():
@@ -84,7 +85,7 @@ def _tables(ledgers: Sequence[Any], episodes: int) -> tuple[Floats, Floats]:
 def _rules(used: Any) -> list[tuple[int, Any]]:
     """Of designed trials, of the box where there is one, and of V0 where it is learned."""
     found = [(NOISE, used.rule)]
-    if not isinstance(used, Returns):
+    if not isinstance(used, ModelFree):
         found.append((BOX, used.box.numbers.rule))
     return [*found, (VALUE, used.safe_rule)] if used.rail.learned else found
 
@@ -139,7 +140,7 @@ def _argued(used: Any) -> dict[str, float]:
     }  # fmt: skip
     if used.bets:
         found |= {"bets": 1, "range": used.range, "bottom": used.bottom, "alike": used.alike}
-    if isinstance(used, Returns):
+    if isinstance(used, ModelFree):
         found["span"] = used.span
     else:
         found |= {"cross_start": used.start, "cross_scale": used.scale, "cross_level": used.levels.paths}
@@ -154,25 +155,50 @@ def _lay_laws(scenario: Scenario, fixed: Any, shaped: Floats) -> Floats:
     """Kinds, locations and scales of the laws; the data of all."""
     data: list[Floats] = []
     for i, law in enumerate(scenario.laws):
-        kind, where, scale, own = lay_law(law)
+        kind, where, scale, own, *_ = lay_law(law)
         fixed[i].law, shaped[i, SCALE] = kind, scale
         shaped[i, WHERE] = where + (sum(map(len, data)) if len(own) else 0.0)
         data.append(own)
     return np.concatenate(data)
 
 
-def lay_law(law: Law) -> tuple[int, Floats, Floats, Floats]:
-    """Kind, location and scale of a law; for data the first place and the number of each pair's values."""
+class Laid(NamedTuple):
+    """A law as compiled code draws from it: `streams.draw`."""
+
+    kind: int
+    where: Floats  # [S, A]; of data, the place of the first of each pair
+    scale: Floats  # [S, A]; of data, how many there are
+    data: Floats
+    least: Floats  # what can be drawn, [S, A]
+    most: Floats
+
+
+def _normal(law: Gaussian) -> Laid:
+    scale = np.sqrt(law.variance)
+    return Laid(NORMAL, law.mean, scale, np.zeros(0), law.mean - FAR * scale, law.mean + FAR * scale)
+
+
+def _coin(law: Bernoulli) -> Laid:
     shape = law.mean.shape
-    if type(law) is Gaussian:
-        return NORMAL, law.mean, np.sqrt(law.variance), np.zeros(0)
-    if type(law) is Bernoulli:
-        return COIN, law.mean, np.zeros(shape), np.zeros(0)
-    assert type(law) is Empirical
+    return Laid(COIN, law.mean, np.zeros(shape), np.zeros(0), np.zeros(shape), np.ones(shape))
+
+
+def _drawn(law: Empirical) -> Laid:
     cells = [cell for row in law.samples for cell in row]
     sizes = np.array([len(cell) for cell in cells], dtype=np.float64)
     first = np.concatenate([[0.0], np.cumsum(sizes)[:-1]])
-    return DATA, first.reshape(shape), sizes.reshape(shape), np.concatenate(cells)
+    ends = np.array([[cell.min() for cell in cells], [cell.max() for cell in cells]])
+    where, scale, least, most = (part.reshape(law.mean.shape) for part in (first, sizes, *ends))
+    return Laid(DATA, where, scale, np.concatenate(cells), least, most)
+
+
+# The laws that compiled code knows; others are for the reference.
+LAWS: dict[type, Callable[[Any], Laid]] = {Gaussian: _normal, Bernoulli: _coin, Empirical: _drawn}
+
+
+def lay_law(law: Law) -> Laid:
+    """A law, by its kind."""
+    return LAWS[type(law)](law)
 
 
 def lay_free(setup: Setup, truth: Truth, policies: Sequence[Floats], before: Free | None = None) -> Free:
@@ -196,15 +222,15 @@ def lay_free(setup: Setup, truth: Truth, policies: Sequence[Floats], before: Fre
     )  # fmt: skip
 
 
-def lay_study(setup: Setup) -> Study | None:
-    """What a compiled plan needs; None where the `Learner` makes them all."""
+def lay_plan_inputs(setup: Setup) -> PlanInputs | None:
+    """What a compiled plan needs; None where the `FrequencyDesigner` makes them all."""
     problem, collector, designer = setup.problem, setup.collector, setup.designer
     usual = len(problem.targets) == len(problem.rails) == 1 and problem.against is None
     if collector.design != "exact" or collector.knows or not usual or collector.track == "sample":
         return None
-    assert isinstance(designer, Learner)
+    assert isinstance(designer, FrequencyDesigner)
     mdp, promise = problem.mdp, problem.rails[0].promise
-    return Study(
+    return PlanInputs(
         *designer.answers, unseen=np.array(designer.unseen), available=mdp.available.copy(),
         even=read_only(mdp.uniform), start=np.zeros(0) if mdp.start is None else mdp.start.copy(),
         discount=mdp.discount, factors=powers(mdp.discount, mdp.horizon),

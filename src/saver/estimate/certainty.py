@@ -76,7 +76,7 @@ def certainty_estimated(
     rewards or moves were not seen: its range, and then the lowest or highest reward until the horizon, or an
     end. The interval is around these two values, the noise that of their average.
     """
-    found, parts, freedom, declared = learned_parts(mdp, target, rewards, moves, reward, against)
+    found, parts, freedom, declared = unknown_parts(mdp, target, rewards, moves, reward, against)
     asked, lost, below, above = found.asked, found.lost, found.below, found.above
     covered = covered_share(asked, ~lost)
     policies = 1 if against is None else 2
@@ -92,7 +92,7 @@ def certainty_estimated(
     return from_parts(found.value, parts, freedom, covered * (1.0 - beyond), level, missing)
 
 
-class Learned(NamedTuple):
+class UnknownParts(NamedTuple):
     """The recursion of what is asked, and what varies in it."""
 
     found: Recursion
@@ -101,9 +101,9 @@ class Learned(NamedTuple):
     declared: Declared
 
 
-def learned_parts(
+def unknown_parts(
     mdp: Any, target: Floats, rewards: Moments, moves: Moves, reward: Promised, against: Floats | None
-) -> Learned:
+) -> UnknownParts:
     """What `certainty_estimated` is made of."""
     starts = moves.starts if mdp.start is None else None
     if not mdp.known:
@@ -118,7 +118,7 @@ def learned_parts(
     parts, freedom = _together(found, rewards, declared, moves, P)
     if starts is not None:
         parts[-1], freedom[-1] = _start_noise(found.first, starts)
-    return Learned(found, np.nan_to_num(parts, nan=math.inf, posinf=math.inf), freedom, declared)
+    return UnknownParts(found, np.nan_to_num(parts, nan=math.inf, posinf=math.inf), freedom, declared)
 
 
 def beyond_share(mdp: Any, c: Floats, onward: Floats, moves: Moves) -> float:

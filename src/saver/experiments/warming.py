@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
+from saver._codecache import folder
 from saver._compiling import WATCH
 from saver._jit import config, hurry
-from saver._kept import folder
 from saver.collect import COLLECTORS, Campaign
 from saver.design import exact
 from saver.engine.simulate import cores, simulate

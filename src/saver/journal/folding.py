@@ -16,7 +16,7 @@ from saver._jit import plainly
 from saver.collect import snapshot
 from saver.collect.campaign import Campaign, happen
 from saver.collect.collectors import Collector
-from saver.collect.events import Event, Learned
+from saver.collect.events import Event, Recalled
 from saver.collect.setup import Setup
 from saver.collect.state import State
 from saver.errors import StoreFailed
@@ -44,7 +44,7 @@ class Stated(NamedTuple):
     collector: Collector  # how data are collected
     setup: Callable[[], Setup]  # prepares both, which may take long, and is done where it must
     plain: dict[str, Any]  # what is stored, and must be the same when the campaign is opened again
-    learned: Learned | None = None  # what is known before the first trial, if anything
+    learned: Recalled | None = None  # what is known before the first trial, if anything
 
 
 def made_of(journal: Journal, header: Header) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from saver.journal.durable import DurableCampaign
 from saver.journal.folding import Stated, made_of
 from saver.journal.memory import MemoryJournal
 from saver.journal.postgres import PostgresJournal
-from saver.journal.protocol import CREATED, FIRST, LEARNED, Header, Journal, Record, body_of, in_parts
+from saver.journal.protocol import CREATED, FIRST, RECALLED, Header, Journal, Record, body_of, in_parts
 from saver.journal.requests import short
 from saver.journal.sqlite import SqliteJournal
 from saver.problem import checks
@@ -138,7 +138,7 @@ def _given(problem: Problem | None, rest: dict[str, Any]) -> Stated | None:
     history, seed = rest.pop("history"), checks.whole("seed", rest.pop("seed"), 0, 2**63 - 1)
     setup = Setup(problem, **rest)
     past = problem.history if history is None else history
-    learned = None if past is None else admit.learned(setup, past)
+    learned = None if past is None else admit.recalled(setup, past)
     plain = {
         "problem": pack(problem),
         "collector": setup.collector.described(),
@@ -168,7 +168,7 @@ def _made(journal: Journal, name: str, given: Stated | None) -> Header:
     body = body_of(setup=header.fingerprint, text=header.seal)
     records = [Record(1, CREATED, None, None, body, b"", now, "open").sealed(FIRST)]
     if given.learned is not None:
-        learned = Record(2, LEARNED, None, None, body_of(given.learned), b"", now, "open")
+        learned = Record(2, RECALLED, None, None, body_of(given.learned), b"", now, "open")
         records.append(learned.sealed(records[0].chain))
     return journal.create(header, records)
 

@@ -14,12 +14,12 @@ from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, NamedTuple, get_args
 
-from saver.collect.events import Asked, Event, Learned, Told
+from saver.collect.events import Asked, Event, Recalled, Told
 from saver.errors import InvalidData, StoreFailed
-from saver.problem.codec import pack, read
+from saver.problem.codec import NAMES, pack, read
 
-KINDS: dict[type, str] = {event: event.__name__.lower() for event in get_args(Event)}  # of records
-ASKED, TOLD, LEARNED = KINDS[Asked], KINDS[Told], KINDS[Learned]
+KINDS: dict[type, str] = {event: NAMES[event] for event in get_args(Event)}  # of records
+ASKED, TOLD, RECALLED = KINDS[Asked], KINDS[Told], KINDS[Recalled]
 CREATED, STARTED, RENEWED, LATE = "created", "started", "renewed", "late"  # which are no events
 EVENTS = frozenset(KINDS.values())
 LARGEST = 2**24  # bytes of a record, but for history
@@ -117,7 +117,7 @@ def body_of(event: Event | None = None, **more: Any) -> bytes:
     """An event, and what else is kept with it, as JSON."""
     plain = more if event is None else {"event": pack(event, small=True, few=FEW), **more}
     body = _written(plain).encode()
-    if len(body) > LARGEST and not isinstance(event, Learned):
+    if len(body) > LARGEST and not isinstance(event, Recalled):
         raise InvalidData(
             f"what was told takes {len(body) / 2**20:,.0f} MB; one episode may take {LARGEST // 2**20} MB"
         )

@@ -32,9 +32,9 @@ def begin(scene: Any, rules: Any, run: Any, g: Any) -> None:
     run.seen.fill(0.0)
     for p in range(len(rules.needed)):
         run.needed[p] = rules.needed[p]
-    for i in range(len(rules.ahead)):
-        for a in range(rules.ahead.shape[1]):
-            run.tracker.T[i, a] = rules.ahead[i, a]
+    for i in range(len(rules.head_start)):
+        for a in range(rules.head_start.shape[1]):
+            run.tracker.T[i, a] = rules.head_start[i, a]
     run.node_visits.fill(0.0)
     run.visited.fill(0.0)
     for zeros in (run.moves, run.ends, run.scales.pairs, run.scales.sums):
@@ -69,12 +69,12 @@ def follow(scene: Any, rules: Any, run: Any) -> None:
 
 
 @inlined
-def remembered(scene: Any, rules: Any, sheets: Any, run: Any, g: Any) -> None:
+def remembered(scene: Any, rules: Any, plays: Any, run: Any, g: Any) -> None:
     """Logged baseline episodes were drawn: what they say, and have not to say again."""
     run.now.past = 0
     for i in range(len(g.state) if g.certified else 0):
         if g.fixed[i].learned == 1:
-            look_at_value(g, i, sheets.visits[SAFE])
+            look_at_value(g, i, plays.visits[SAFE])
     follow(scene, rules, run)
     if rules.weighing.wanted:
         fold(rules, run)  # what was seen before has no weight
@@ -82,7 +82,7 @@ def remembered(scene: Any, rules: Any, sheets: Any, run: Any, g: Any) -> None:
 
 @loop
 def advance(  # noqa: PLR0912  (every kind of event in one place)
-    scene: Any, rules: Any, sheets: Any, run: Any, g: Any, free: Any, several: Any, general: Any,
+    scene: Any, rules: Any, plays: Any, run: Any, g: Any, free: Any, several: Any, general: Any,
     one_way: Any, one_step: Any, outs: Any, acting: Any, world: Any, most: int,
 ) -> Any:  # fmt: skip
     """Play run after run, one for each row of `outs`, until the end of the last, `most` episodes of one, or
@@ -108,18 +108,18 @@ def advance(  # noqa: PLR0912  (every kind of event in one place)
                     return PLAN
             fine = True
             if general is not None:
-                fine = play_alike(scene, rules, sheets, run, g, free, kind, until, acting[i], world[i])
+                fine = play_alike(scene, rules, plays, run, g, free, kind, until, acting[i], world[i])
             if one_way is not None:
-                fine = play_one_way(scene, rules, sheets, run, g, kind, until, world[i])
+                fine = play_one_way(scene, rules, plays, run, g, kind, until, world[i])
             if one_step is not None:
-                fine = play_one_step(scene, rules, sheets, run, g, kind, until, world[i])
+                fine = play_one_step(scene, rules, plays, run, g, kind, until, world[i])
             if not fine:
                 return REFUSED
             if now.past:
-                remembered(scene, rules, sheets, run, g)
+                remembered(scene, rules, plays, run, g)
                 continue
             if now.done == out.checkpoints[now.point]:
-                record(scene, rules, sheets, run, g, out)
+                record(scene, rules, plays, run, g, out)
                 now.point += 1
                 if rules.estimate == ESTIMATED:
                     return CHECK

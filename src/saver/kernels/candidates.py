@@ -32,7 +32,7 @@ def lowest(factor: Any, r: Any, visits: Any, steps: int, g: Any) -> None:
             s.low = along(factor, r, visits, steps, table[LOWER])
             continue
         low, centre, spread = 0.0, 0.0, 0.0
-        for p in range(place(len(visits))):
+        for p in range(unsigned(len(visits))):
             x, h = visits[p], table[HALF, p]
             low += x * table[LOWER, p]
             centre += x * table[MIDDLE, p]
@@ -77,9 +77,9 @@ def nearest(now: Any, g: Any, safe: Any) -> Any:
 
 
 @inlined
-def instead(scene: Any, rules: Any, sheets: Any, run: Any, g: Any) -> Any:
+def instead(scene: Any, rules: Any, plays: Any, run: Any, g: Any) -> Any:
     """`fall_back`: the steps of the earner, 0 for the baseline."""
-    m, r, safe = len(g.state), run.detour, sheets.visits[SAFE]
+    m, r, safe = len(g.state), run.detour, plays.visits[SAFE]
     at = nearest(run.now, g, safe)[0] if m > 1 else 0
     for i in range(m):
         for p in range(len(run.seen)):
@@ -87,7 +87,7 @@ def instead(scene: Any, rules: Any, sheets: Any, run: Any, g: Any) -> Any:
     surely, likely = richest(scene.nodes, g.shaped[at, LOWER], g.shaped[at, LIKELY], run.earner)
     if (surely + likely) / 2 < value_of(g, at):
         return 0
-    steps, same = reach(scene, run.earner, 0, True, sheets, r)
+    steps, same = reach(scene, run.earner, 0, True, plays, r)
     if same:
         return 0
     for i in range(m):
@@ -104,13 +104,13 @@ def instead(scene: Any, rules: Any, sheets: Any, run: Any, g: Any) -> Any:
 
 
 @inlined
-def drawn_way(scene: Any, sheets: Any, run: Any, g: Any, taken: int) -> Any:
+def drawn_way(scene: Any, plays: Any, run: Any, g: Any, taken: int) -> Any:
     """What the draws made of a policy: worth, lower values, and whether it went as the baseline does."""
     A, same = scene.uniform.shape[1], True
     for t in range(taken):
         s, a = run.path[t, 0], run.path[t, 1]
-        safe = drawn_row(scene, sheets, SAFE, t, s)
-        same = same and sheets.policy[safe, a] == 1.0
+        safe = drawn_row(scene, plays, SAFE, t, s)
+        same = same and plays.policy[safe, a] == 1.0
     drawn_worth(scene, run, g, taken)
     for i in range(len(g.state)):
         one, table = g.state[i], g.tables[i]
@@ -124,21 +124,21 @@ def drawn_way(scene: Any, sheets: Any, run: Any, g: Any, taken: int) -> Any:
 
 
 @inlined
-def place(i: int) -> Any:
+def unsigned(i: int) -> Any:
     """An index known not to be negative: compiled code then spends nothing on counting from the end."""
     return np.uint64(i)
 
 
 @inlined
-def reach(scene: Any, choice: Any, first_row: int, by_node: bool, sheets: Any, r: Any) -> Any:
+def reach(scene: Any, choice: Any, first_row: int, by_node: bool, plays: Any, r: Any) -> Any:
     """Where the tracked policy goes, step by step: list the nodes of `r`, with their pair and probability.
 
     Once it went to more than half of all nodes the list holds all, some with probability 0: then it need not
     be made again. Return the number of steps, and whether the baseline goes there too.
     """
     if len(r.visits) > 0 and r.layer[-1] == len(scene.nodes.state):
-        return flood(scene, choice, first_row, by_node, sheets, r)
-    steps, same = listed(scene, choice, first_row, by_node, sheets, r)
+        return flood(scene, choice, first_row, by_node, plays, r)
+    steps, same = listed(scene, choice, first_row, by_node, plays, r)
     for t in range(steps if len(r.visits) > 0 else 0):
         for j in range(r.layer[t], r.layer[t + 1]):
             r.visits[r.pair[r.node[j]]] += scene.factor[t] * r.mass[r.node[j]]
@@ -146,9 +146,9 @@ def reach(scene: Any, choice: Any, first_row: int, by_node: bool, sheets: Any, r
 
 
 @inlined
-def flood(scene: Any, choice: Any, first_row: int, by_node: bool, sheets: Any, r: Any) -> Any:
+def flood(scene: Any, choice: Any, first_row: int, by_node: bool, plays: Any, r: Any) -> Any:
     """`reach` for policies that go nearly everywhere: the visits of pairs, and no list."""
-    nodes, A, L, steps = scene.nodes, place(scene.uniform.shape[1]), len(scene.slot), 0
+    nodes, A, L, steps = scene.nodes, unsigned(scene.uniform.shape[1]), len(scene.slot), 0
     for i in range(len(nodes.state)):
         r.mass[i] = 0.0
     for p in range(len(r.visits)):
@@ -156,39 +156,39 @@ def flood(scene: Any, choice: Any, first_row: int, by_node: bool, sheets: Any, r
     for i in range(len(scene.start)):
         r.mass[scene.slot[0, scene.start[i]]] = scene.start_chance[i]
     for t in range(L):
-        alive, factor, row = 0.0, scene.factor[t], place(first_row)
+        alive, factor, row = 0.0, scene.factor[t], unsigned(first_row)
         for j in range(nodes.layer[t], nodes.layer[t + 1]):
-            i = place(j)
-            s, mass = place(nodes.state[i]), r.mass[i]
-            p = s * A + place(choice[row_at(row, by_node, i, s)])
+            i = unsigned(j)
+            s, mass = unsigned(nodes.state[i]), r.mass[i]
+            p = s * A + unsigned(choice[row_at(row, by_node, i, s)])
             alive += mass
             r.visits[p] += factor * mass
             if t + 1 < L:
-                for e in range(place(nodes.indptr[p]), place(nodes.indptr[p + place(1)])):
-                    r.mass[place(scene.slot[t + 1, place(nodes.indices[e])])] += mass * nodes.data[e]
+                for e in range(unsigned(nodes.indptr[p]), unsigned(nodes.indptr[p + unsigned(1)])):
+                    r.mass[unsigned(scene.slot[t + 1, unsigned(nodes.indices[e])])] += mass * nodes.data[e]
         if alive == 0.0:
             break
         steps = t + 1
-    return steps, as_baseline(scene, choice, first_row, by_node, sheets)
+    return steps, as_baseline(scene, choice, first_row, by_node, plays)
 
 
 @inlined
-def as_baseline(scene: Any, choice: Any, first_row: int, by_node: bool, sheets: Any) -> Any:
+def as_baseline(scene: Any, choice: Any, first_row: int, by_node: bool, plays: Any) -> Any:
     """Whether the tracked policy agrees with the baseline wherever the baseline goes."""
     for i in scene.safe_nodes:
         s = scene.nodes.state[i]
-        safe = row_at(sheets.kinds[SAFE].first, sheets.kinds[SAFE].by_node == 1, i, s)
-        if sheets.policy[safe, choice[row_at(first_row, by_node, i, s)]] < 1.0:
+        safe = row_at(plays.kinds[SAFE].first, plays.kinds[SAFE].by_node == 1, i, s)
+        if plays.policy[safe, choice[row_at(first_row, by_node, i, s)]] < 1.0:
             return False
     return True
 
 
 @inlined
-def listed(scene: Any, choice: Any, first_row: int, by_node: bool, sheets: Any, r: Any) -> Any:
+def listed(scene: Any, choice: Any, first_row: int, by_node: bool, plays: Any, r: Any) -> Any:
     """`reach` but for the visits of pairs, which are set to 0."""
     nodes, A, L = scene.nodes, scene.uniform.shape[1], len(scene.slot)
     n, begin, steps, same = 0, 0, 0, True
-    safe_first, safe_by_node = sheets.kinds[SAFE].first, sheets.kinds[SAFE].by_node == 1
+    safe_first, safe_by_node = plays.kinds[SAFE].first, plays.kinds[SAFE].by_node == 1
     full = r.layer[-1] == len(nodes.state)
     for j in range(r.layer[-1]):
         r.mass[r.node[j]] = 0.0
@@ -208,10 +208,10 @@ def listed(scene: Any, choice: Any, first_row: int, by_node: bool, sheets: Any, 
             r.pair[i] = p
             alive = alive or mass > 0.0
             safe = row_at(safe_first, safe_by_node, i, s)
-            same = same and (sheets.policy[safe, a] == 1.0 or mass == 0.0)
+            same = same and (plays.policy[safe, a] == 1.0 or mass == 0.0)
             if t + 1 < L:
-                for e in range(place(nodes.indptr[p]), place(nodes.indptr[p + 1])):
-                    q, x = place(scene.slot[t + 1, place(nodes.indices[e])]), mass * nodes.data[e]
+                for e in range(unsigned(nodes.indptr[p]), unsigned(nodes.indptr[p + 1])):
+                    q, x = unsigned(scene.slot[t + 1, unsigned(nodes.indices[e])]), mass * nodes.data[e]
                     if not full and r.mass[q] == 0.0 and x > 0.0:
                         r.node[n] = q
                         n += 1
@@ -235,12 +235,12 @@ def listed(scene: Any, choice: Any, first_row: int, by_node: bool, sheets: Any, 
 def along(factor: Any, r: Any, visits: Any, steps: int, table: Any) -> Any:
     """V(b; table), by its visits where these are known, else by the nodes of `r`."""
     total = 0.0
-    for p in range(place(len(visits))):
+    for p in range(unsigned(len(visits))):
         total += visits[p] * table[p]
     for t in range(steps if len(visits) == 0 else 0):
         for j in range(r.layer[t], r.layer[t + 1]):
-            i = place(r.node[j])
-            total += factor[t] * r.mass[i] * table[place(r.pair[i])]
+            i = unsigned(r.node[j])
+            total += factor[t] * r.mass[i] * table[unsigned(r.pair[i])]
     return total
 
 

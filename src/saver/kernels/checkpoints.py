@@ -38,12 +38,12 @@ GAINED, NOISE, DRAWN = range(3)
 
 
 @inner
-def record(scene: Any, rules: Any, sheets: Any, run: Any, g: Any, out: Any) -> None:
+def record(scene: Any, rules: Any, plays: Any, run: Any, g: Any, out: Any) -> None:
     """Write one column of `out`; an estimate with estimated transitions is left to the caller."""
     now, at = run.now, run.now.point
     if rules.ledger == NO_LEDGER and rules.keeps_visits:
-        add_up(sheets.weights, run.visited, now, g)
-    record_budgets(now, g, sheets.visits[SAFE], out)
+        add_up(plays.weights, run.visited, now, g)
+    record_budgets(now, g, plays.visits[SAFE], out)
     out.common[at].baseline_share = now.baseline / now.done
     if rules.weighing.wanted:
         always(rules, run, out, at)

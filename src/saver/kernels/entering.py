@@ -9,7 +9,7 @@ import numpy as np
 from saver._jit import inlined, inner, jit
 from saver.kernels import rails
 from saver.kernels.bounds.capital import bet
-from saver.kernels.candidates import along, place
+from saver.kernels.candidates import along, unsigned
 from saver.kernels.forms import DESIGN, EXPLORE, LATEST, PAPER, PLUGIN, SAFE
 from saver.kernels.keeping import COUNT
 from saver.kernels.ledgers import (
@@ -46,8 +46,8 @@ def learn_pair(rules: Any, g: Any, i: int, p: int) -> None:
     c, table = g.fixed[i], g.tables[i]
     T, mean = table[rails.COUNTED, p], table[rails.SEEN, p]
     if len(g.depth) > T:
-        table[rails.LOWER, p] = max(mean - g.depth[place(int(T))], c.floor)
-    elif g.certified and c.returns == 0:
+        table[rails.LOWER, p] = max(mean - g.depth[unsigned(int(T))], c.floor)
+    elif g.certified and c.model_free == 0:
         box_pair(g, i, p)
     elif not g.certified:
         scale = c.noise if rules.ledger in (PAPER, LATEST) else 0.0
@@ -57,12 +57,12 @@ def learn_pair(rules: Any, g: Any, i: int, p: int) -> None:
 @inlined
 def teaches(c: Any, past: bool) -> Any:
     """Whether an episode of the baseline teaches the box of a guardrail, whoever else learns from it."""
-    return c.learned == 1 and c.returns == 0 and (c.paths == 1 or not past)
+    return c.learned == 1 and c.model_free == 0 and (c.paths == 1 or not past)
 
 
 @inlined
 def enter(  # noqa: PLR0912  (one step of the argument after the other)
-    scene: Any, rules: Any, sheets: Any, run: Any, g: Any, kind: int, tracked: bool, steps: int, taken: int,
+    scene: Any, rules: Any, plays: Any, run: Any, g: Any, kind: int, tracked: bool, steps: int, taken: int,
     past: bool, credited: bool, taught: bool, visits: Any, last: Any,
 ) -> None:  # fmt: skip
     """What ledgers do when a trial is asked and told; one of the past is told alone.
@@ -70,7 +70,7 @@ def enter(  # noqa: PLR0912  (one step of the argument after the other)
     `visits` are those expected of what was played, [pairs], or none where `run.reach` has it node by node;
     `last` are the noise and the length of all steps that could happen.
     """
-    now, safe, A = run.now, sheets.visits[SAFE], scene.uniform.shape[1]
+    now, safe, A = run.now, plays.visits[SAFE], scene.uniform.shape[1]
     for i in range(len(g.state)):
         for t in range(taken if taught or teaches(g.fixed[i], past) else 0):
             learn_pair(rules, g, i, run.path[t, 0] * A + run.path[t, 1])
@@ -83,7 +83,7 @@ def enter(  # noqa: PLR0912  (one step of the argument after the other)
     else:
         for i in range(len(g.state)):
             s = g.state[i]
-            if g.fixed[i].returns == 1:
+            if g.fixed[i].model_free == 1:
                 s.bound += s.total
             elif rules.ledger == PAPER:
                 s.bound += along(scene.factor, run.reach, visits, steps, g.tables[i, rails.LOWER])
@@ -95,11 +95,11 @@ def enter(  # noqa: PLR0912  (one step of the argument after the other)
             look_at_value(g, i, safe)
         if now.designed > 0 and (not credited or g.fixed[i].paths == 1):
             if now.units == now.designed and now.units < len(g.table):
-                g.state[i].bound = max(g.state[i].bound, g.state[i].gained - g.table[place(now.units)])
+                g.state[i].bound = max(g.state[i].bound, g.state[i].gained - g.table[unsigned(now.units)])
             else:
                 renew_bound(g, i)
     if rules.keeps_visits and not past:
-        keep_visits(scene, rules, sheets, run, g, kind, tracked, steps, taken)
+        keep_visits(scene, rules, plays, run, g, kind, tracked, steps, taken)
 
 
 @inlined
@@ -111,12 +111,12 @@ def count_safe(scene: Any, run: Any, g: Any, taken: int, past: bool, safe: Any) 
             if c.bets == 1:
                 bet_safely(g, i, past, safe)
             v, R = c.proxy * scene.noise[taken], 0.0
-            if c.returns == 1:
+            if c.model_free == 1:
                 v, R = returned(c, s.total, s.safe_gained, s.count, np.nan)
             s.count += 1.0
             s.safe_gained += s.total
             s.safe_proxy += v
-            s.safe_tilt += R
+            s.safe_guessed += R
             s.safe_length += scene.length[taken]
     if g.paths:
         note_way(scene, run, g, rails.SAFELY, taken)
@@ -135,9 +135,14 @@ def count_designed(scene: Any, run: Any, g: Any, taken: int, visits: Any, last: 
     for i in range(len(g.state)):
         c, s = g.fixed[i], g.state[i]
         s.bound += s.low
-        if c.returns == 1:
+        if c.model_free == 1:
             v, R = returned(c, s.total, s.gained, s.length, s.believed)
-            s.gained, s.proxy, s.tilt, s.length = s.gained + s.total, s.proxy + v, s.tilt + R, s.length + 1.0
+            s.gained, s.proxy, s.guessed, s.length = (
+                s.gained + s.total,
+                s.proxy + v,
+                s.guessed + R,
+                s.length + 1.0,
+            )
             continue
         v = c.proxy * scene.noise[taken]
         run.now.units += v == c.full
@@ -168,7 +173,7 @@ def note_way(scene: Any, run: Any, g: Any, row: int, taken: int) -> None:
 
 @inlined
 def keep_visits(
-    scene: Any, rules: Any, sheets: Any, run: Any, g: Any, kind: int, tracked: bool, steps: int, taken: int
+    scene: Any, rules: Any, plays: Any, run: Any, g: Any, kind: int, tracked: bool, steps: int, taken: int
 ) -> None:
     """Expected visits of the designed episodes, and the sum that `latest` and `plugin` make of them."""
     A, r, sums = scene.uniform.shape[1], run.reach, rules.ledger in (LATEST, PLUGIN)
@@ -187,7 +192,7 @@ def keep_visits(
             renew_term(run.visited, g, run.path[t, 0] * A + run.path[t, 1])
         run.now.since += 1
         if run.now.since >= len(run.visited) or (kind != SAFE and not tracked):
-            add_up(sheets.weights, run.visited, run.now, g)
+            add_up(plays.weights, run.visited, run.now, g)
 
 
 @inlined
@@ -231,9 +236,9 @@ def keep_sums(now: Any, state: Any, counts: Any, sums: Any) -> None:
 
 
 @inlined
-def keep_means(gated: bool, seen: Any, table: Any, floor: float) -> None:
+def keep_means(certified: bool, seen: Any, table: Any, floor: float) -> None:
     """What sums of expected visits are made of at checkpoints, where no ledger is: see `add_up`."""
-    for p in range(0 if gated else len(seen)):
+    for p in range(0 if certified else len(seen)):
         table[rails.COUNTED, p], table[rails.SEEN, p] = seen[p, COUNT], table[rails.MEAN, p]
         table[rails.LOWER, p] = max(table[rails.MEAN, p], floor) if seen[p, COUNT] > 0.0 else floor
 

@@ -30,7 +30,7 @@ PAIR = record(
     "true_mean", "true_variance",
 )  # fmt: skip
 
-# One policy that is drawn from: `sheets.kinds[SAFE].first`.
+# One policy that is drawn from: `plays.kinds[SAFE].first`.
 KIND = record(
     "noise", "longest",  # sums of discount^2t and of discount^t over the steps that can happen
     "length",  # expected discounted steps
@@ -98,7 +98,7 @@ class Rules(NamedTuple):
     explore_by_node: bool
     tracked: bool
     track_all: bool
-    ahead: Floats  # what is added to the visits, [rows, A], as the tracker has its rows at first
+    head_start: Floats  # what is added to the visits, [rows, A], as the tracker has its rows at first
     design_by_node: bool
     first_row: int  # of the design in the tracker
     plays_baseline: bool
@@ -126,7 +126,7 @@ class Rules(NamedTuple):
     weighing: Weighing
 
 
-class Sheets(NamedTuple):
+class Plays(NamedTuple):
     """The policies that are drawn from, one for each kind of episode, evaluated once."""
 
     policy: Floats  # [rows, A]

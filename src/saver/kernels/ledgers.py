@@ -65,8 +65,8 @@ def returns_rule(g: Any, i: int, which: int) -> Any:
 def designed_worth(g: Any, i: int) -> Any:
     """D: at least this much are designed trials worth by noise alone, or, of returns, in all."""
     c, s = g.fixed[i], g.state[i]
-    if c.returns == 1 and c.bounded == 1:
-        return s.gained - c.span * excess(s.proxy, s.tilt, returns_rule(g, i, NOISE))
+    if c.model_free == 1 and c.bounded == 1:
+        return s.gained - c.span * excess(s.proxy, s.guessed, returns_rule(g, i, NOISE))
     return least(s.gained, s.proxy, s.length, rule_of(g, i, NOISE))
 
 
@@ -121,7 +121,7 @@ def bet_on(g: Any, i: int, centre: float) -> Any:
 
 @inner
 def bet_safely(g: Any, i: int, past: bool, safe: Any) -> None:
-    """`Learned.add_safe`, or what `Learned.note_logged` says of an episode of the past."""
+    """`LearnedBaseline.add_safe`, or what `LearnedBaseline.note_logged` says of an episode of the past."""
     c, s, rates = g.fixed[i], g.state[i], g.bets[1, i, 0]
     if past:
         guess = (BEFORE + (s.safe_gained - c.bottom * s.count) / c.range) / (1.0 + s.count)
@@ -151,7 +151,7 @@ def bets_won(g: Any, i: int, which: int, side: int) -> Any:
 
 @inlined
 def part(c: Any, total: float, n: float) -> Any:
-    """`Returns.part`: what n trials have earned, each taken to [0, 1]."""
+    """`ModelFree.part`: what n trials have earned, each taken to [0, 1]."""
     return (total - c.first_low * n) / c.span
 
 
@@ -202,18 +202,18 @@ def credit_at(g: Any, i: int, value: float) -> Any:
 
 @bare
 def means_seen(g: Any, i: int) -> Any:
-    """`Learned.means_seen`."""
+    """`LearnedBaseline.means_seen`."""
     c, s = g.fixed[i], g.state[i]
-    if c.returns == 1 and c.bounded == 1:
+    if c.model_free == 1 and c.bounded == 1:
         rule = returns_rule(g, i, VALUE)
-        return returns_between(s.safe_gained, 0.0, s.safe_proxy, s.safe_tilt, c.span, rule)
+        return returns_between(s.safe_gained, 0.0, s.safe_proxy, s.safe_guessed, c.span, rule)
     rule, rho, level = rule_of(g, i, VALUE), c.safe_rho, c.seen_level
     return means_between(s.safe_gained, 0.0, s.safe_proxy, s.safe_length, rule, rho, level)
 
 
 @bare
 def look_at_value(g: Any, i: int, safe: Any) -> None:
-    """`Learned.look_at_value`; `safe` are the visits that the baseline is expected to make, [pairs]."""
+    """`LearnedBaseline.look_at_value`; `safe` are the visits expected of the baseline, [pairs]."""
     s = g.state[i]
     if s.count == 0.0:
         return
@@ -264,7 +264,7 @@ def after(g: Any, now: Any, i: int, safe: Any) -> Any:
 
 @bare
 def joint(g: Any, now: Any, i: int, low: float, runs: int, safe: Any) -> Any:
-    """`Learned.joint`: the budget by both sums, if `runs` more ran that are worth `low`."""
+    """`LearnedBaseline.joint`: the budget by both sums, if `runs` more ran that are worth `low`."""
     c, s = g.fixed[i], g.state[i]
     if s.count == 0.0 or not g.certified or (c.paths == 0 and c.bounded == 1):
         return -np.inf
@@ -316,11 +316,11 @@ def hidden_after(g: Any, i: int, rate: float, v: float, length: float) -> Any:
         x = min(max((rate - c.floor) / (c.ceiling - c.floor), 0.0), 1.0)
         Q = (s.sum_v + x * (1.0 - x) / c.alike) * (length / c.length) / (s.length / c.length + 1.0)
         return c.range * spent(g.bets[0, i, 0], g.bets[0, i, 1], Q)
-    if c.returns == 1 and c.bounded == 1:
+    if c.model_free == 1 and c.bounded == 1:
         x = min(max(part(c, rate, 1.0), 0.0), 1.0)
         coins, grows = x * (1.0 - x), length / (s.length + 1.0)
         rule = returns_rule(g, i, NOISE)
-        return c.span * excess((s.proxy + coins) * grows, (s.tilt + x * coins) * grows, rule)
+        return c.span * excess((s.proxy + coins) * grows, (s.guessed + x * coins) * grows, rule)
     return missing(rate, v, length, rule_of(g, i, NOISE))
 
 

@@ -34,7 +34,7 @@ from saver.problem.checks import LARGEST
 
 @inner
 def play_alike(  # noqa: PLR0912  (in the order of the reference)
-    scene: Any, rules: Any, sheets: Any, run: Any, g: Any, free: Any, candidate: int, until: int, acting: Any,
+    scene: Any, rules: Any, plays: Any, run: Any, g: Any, free: Any, candidate: int, until: int, acting: Any,
     world: Any,
 ) -> Any:  # fmt: skip
     """Episodes up to number `until`, each a `candidate` or what it falls back to; False if one is refused.
@@ -47,24 +47,24 @@ def play_alike(  # noqa: PLR0912  (in the order of the reference)
     tracked = not past and (rules.explore_tracked if exploring else rules.tracked)
     by_node = rules.explore_by_node if exploring else now.by_node == 1
     first_row = 0 if exploring else rules.first_row
-    visits = run.reach.visits if tracked else sheets.visits[candidate]
-    noise, longest = sheets.kinds[candidate].noise, sheets.kinds[candidate].longest
+    visits = run.reach.visits if tracked else plays.visits[candidate]
+    noise, longest = plays.kinds[candidate].noise, plays.kinds[candidate].longest
     L, steps = len(scene.factor), 0
-    same, since = sheets.kinds[candidate].same == 1, 0 if tracked else L
+    same, since = plays.kinds[candidate].same == 1, 0 if tracked else L
     drawn_worths(scene, run, g, free, candidate, visits)
     k = 0 if past else now.done
     while k < until and run.stop[0] == 0:
         # what the candidate would do, and whether it may be played
         if since < L:
-            steps, same = tracked_worths(scene, sheets, run, g, free, first_row, by_node, since, visits)
+            steps, same = tracked_worths(scene, plays, run, g, free, first_row, by_node, since, visits)
             noise, longest = scene.noise[steps], scene.length[steps]
         kind, credited, last = candidate, g.certified and same, (noise, longest)
         for i in range(len(g.state)):
             g.state[i].value = g.state[i].worth
         if g.logs.shape[2] > 0 and not past:
-            renew_control(g, now, sheets.kinds[SAFE].length)
+            renew_control(g, now, plays.kinds[SAFE].length)
         if rules.gate != NO_GATE and not credited and not past:
-            kind, went = passed(scene, rules, sheets, run, g, free, candidate, tracked, steps, visits)
+            kind, went = passed(scene, rules, plays, run, g, free, candidate, tracked, steps, visits)
             if kind == EARN:
                 last = (scene.noise[went], scene.length[went])
         kind = SAFE if kind == DESIGN and rules.plays_baseline else kind
@@ -76,7 +76,7 @@ def play_alike(  # noqa: PLR0912  (in the order of the reference)
         follows = earns or (tracked and kind != SAFE)
         choice = run.earner if earns else run.tracker.choice
         taken = walk(
-            scene, rules, sheets, run, g, free, kind, choice, follows, 0 if earns else first_row,
+            scene, rules, plays, run, g, free, kind, choice, follows, 0 if earns else first_row,
             earns or by_node, learned, taught, past, world if past else acting, world,
         )  # fmt: skip
         if taken == 0:
@@ -84,7 +84,7 @@ def play_alike(  # noqa: PLR0912  (in the order of the reference)
         k += 1
         if free is None:  # noqa: SIM102  (numba looks for just this test)
             if g.drawn and not credited and not tracked:
-                credited = drawn_way(scene, sheets, run, g, taken)
+                credited = drawn_way(scene, plays, run, g, taken)
                 last = (scene.noise[taken], scene.length[taken])
         if not past:
             changed = learn(scene, rules, run, kind, taken, learned)
@@ -92,7 +92,7 @@ def play_alike(  # noqa: PLR0912  (in the order of the reference)
 
         # the ledgers, and the truth
         way = run.detour.visits if earns else visits
-        enter(scene, rules, sheets, run, g, kind, tracked, steps, taken, past, credited, taught, way, last)
+        enter(scene, rules, plays, run, g, kind, tracked, steps, taken, past, credited, taught, way, last)
         if past:
             continue
         if free is not None:  # noqa: SIM102
@@ -116,43 +116,43 @@ def drawn_worths(scene: Any, run: Any, g: Any, free: Any, candidate: int, visits
 
 @inlined
 def tracked_worths(
-    scene: Any, sheets: Any, run: Any, g: Any, free: Any, first_row: int, by_node: bool, since: int,
+    scene: Any, plays: Any, run: Any, g: Any, free: Any, first_row: int, by_node: bool, since: int,
     visits: Any,
 ) -> Any:  # fmt: skip
     """What a tracked one is worth; its steps, where these are known, and whether it is the baseline."""
     steps, same = 0, False
     if free is None:
-        steps, same = reach(scene, run.tracker.choice, first_row, by_node, sheets, run.reach)
+        steps, same = reach(scene, run.tracker.choice, first_row, by_node, plays, run.reach)
         worths(scene.factor, run.reach, visits, steps, g)
     if free is not None:
         foresee(scene, run, free, by_node, since, g)
-        same = g.certified and as_baseline(scene, run.tracker.choice, 0, by_node, sheets)
+        same = g.certified and as_baseline(scene, run.tracker.choice, 0, by_node, plays)
     return steps, same
 
 
 @inlined
 def passed(
-    scene: Any, rules: Any, sheets: Any, run: Any, g: Any, free: Any, candidate: int, tracked: bool,
+    scene: Any, rules: Any, plays: Any, run: Any, g: Any, free: Any, candidate: int, tracked: bool,
     steps: int, visits: Any,
 ) -> Any:  # fmt: skip
     """The kind that the gates let pass: the candidate, the earner or the baseline; an earner's steps."""
     if free is None:
         if g.drawn and not tracked:
-            lowest_drawn(scene.nodes, sheets.behaviour[candidate], g)
+            lowest_drawn(scene.nodes, plays.behaviour[candidate], g)
         else:
             lowest(scene.factor, run.reach, visits, steps, g)
-    if affordable(rules.gate, run.now, g, sheets.visits[SAFE]):
+    if affordable(rules.gate, run.now, g, plays.visits[SAFE]):
         return candidate, 0
     went = 0
     if free is None:  # noqa: SIM102
         if rules.earner:
-            went = instead(scene, rules, sheets, run, g)
+            went = instead(scene, rules, plays, run, g)
     return EARN if went > 0 else SAFE, went
 
 
 @inlined
 def walk(  # noqa: PLR0912  (every estimator and law in one pass over the steps)
-    scene: Any, rules: Any, sheets: Any, run: Any, g: Any, free: Any, kind: int, choice: Any, tracked: bool,
+    scene: Any, rules: Any, plays: Any, run: Any, g: Any, free: Any, kind: int, choice: Any, tracked: bool,
     first_row: int, by_node: bool, learned: bool, taught: bool, past: bool, acting: Any, world: Any,
 ) -> Any:  # fmt: skip
     """Play one episode; return its length, 0 if it is refused. Its sums are kept with each guardrail.
@@ -164,7 +164,7 @@ def walk(  # noqa: PLR0912  (every estimator and law in one pass over the steps)
     L, A = len(scene.factor), scene.uniform.shape[1]
     weighted = rules.estimate == IMPORTANCE and kind != SAFE
     counted = learned and rules.estimate == ESTIMATED
-    random = not tracked and sheets.kinds[kind].random == 1
+    random = not tracked and plays.kinds[kind].random == 1
     ratio, weighed, p, taken, r = 1.0, 0.0, 0, 0, 0.0
     for i in range(len(g.state)):
         g.state[i].total = g.state[i].guess = 0.0
@@ -177,10 +177,10 @@ def walk(  # noqa: PLR0912  (every estimator and law in one pass over the steps)
         if tracked:
             a = choice[row_of(scene, first_row, by_node, t, s)]
         else:
-            row = drawn_row(scene, sheets, kind, t, s)
-            a = act(sheets.policy, row, run.draws[t]) if random else sheets.sure[row]
+            row = drawn_row(scene, plays, kind, t, s)
+            a = act(plays.policy, row, run.draws[t]) if random else plays.sure[row]
             if weighted:
-                ratio /= sheets.policy[row, a]
+                ratio /= plays.policy[row, a]
         p = s * A + a
         run.path[t, 0], run.path[t, 1] = s, a
         pair = scene.pairs[p]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from saver._jit import inlined, inner
-from saver.kernels.candidates import place
+from saver.kernels.candidates import unsigned
 from saver.kernels.entering import keep_means, keep_sums
 from saver.kernels.forms import DESIGN, EARN, EXPLORE, NO_GATE, SAFE, TREE
 from saver.kernels.keeping import COUNT
@@ -24,15 +24,15 @@ from saver.kernels.tracking import comes_first, drawn_row, pick, rate, rescore, 
 
 @inlined
 def play_one_step(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in registers)
-    scene: Any, rules: Any, sheets: Any, run: Any, g: Any, candidate: int, until: int, world: Any
+    scene: Any, rules: Any, plays: Any, run: Any, g: Any, candidate: int, until: int, world: Any
 ) -> Any:
     """Episodes up to number `until`, each a `candidate` or what it falls back to; False if one is refused."""
     now, seen, c, state, table = run.now, run.seen, g.fixed[0], g.state[0], g.tables[0]
     s, A, enough = scene.start[0], scene.uniform.shape[1], now.enough
     design_row = row_of(scene, rules.first_row, now.by_node == 1, 0, s)
     row = design_row if candidate == DESIGN else row_of(scene, 0, rules.explore_by_node, 0, s)
-    safe = sheets.sure[drawn_row(scene, sheets, SAFE, 0, s)]
-    planned, gated = now.planned == 1, rules.gate != NO_GATE
+    safe = plays.sure[drawn_row(scene, plays, SAFE, 0, s)]
+    planned, certified = now.planned == 1, rules.gate != NO_GATE
     k, explored, base = now.done, now.explored, now.baseline
     exact, designed, bound = now.exact, now.designed, state.bound
     earned, worst, gained = state.earned, state.worst, state.gained
@@ -41,8 +41,8 @@ def play_one_step(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in re
     while k < until and run.stop[0] == 0:
         k += 1
         kind, played, low, budget = candidate, a, 0.0, exact * surplus + bound - designed * required
-        same = gated and a == safe
-        if gated and not same:
+        same = certified and a == safe
+        if certified and not same:
             low = lower_end(g, table, seen, s * A + a, c.floor)
             if budget + low - required < -c.tolerance:
                 kind, played = SAFE, safe
@@ -64,7 +64,7 @@ def play_one_step(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in re
             earned += table[TRUE, p]
             if same:
                 exact += 1
-            elif gated:
+            elif certified:
                 designed, gained, bound = earned_one(g, designed, gained, bound, x, low)
                 if rules.paced or kind == EARN:
                     state.last_low = low
@@ -79,7 +79,7 @@ def play_one_step(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in re
     run.tracker.choice[row] = a
     if planned and rules.plan == TREE:
         run.mark[s], run.dirty[0], run.dirty_count[0] = True, s, 1
-    keep_means(gated, seen, table, c.floor)
+    keep_means(certified, seen, table, c.floor)
     counts = (k, explored, base, exact, designed, designed)
     keep_sums(now, state, counts, (earned, worst, bound, gained, designed * c.full, designed * 1.0))
     return True
@@ -89,7 +89,7 @@ def play_one_step(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in re
 def earned_one(g: Any, designed: int, gained: float, bound: float, x: float, low: float) -> Any:
     """What the ledger counts with one designed episode more."""
     designed, gained = designed + 1, gained + x
-    by_low, by_sum = bound + low, gained - g.table[place(designed)]
+    by_low, by_sum = bound + low, gained - g.table[unsigned(designed)]
     return designed, gained, by_sum if by_sum > by_low else by_low
 
 
@@ -142,7 +142,7 @@ def play_safely(
 @inlined
 def lower_end(g: Any, table: Any, seen: Any, p: int, floor: float) -> Any:
     """The lower end of a pair's box."""
-    return max(table[MEAN, p] - g.depth[place(int(seen[p, COUNT]))], floor)
+    return max(table[MEAN, p] - g.depth[unsigned(int(seen[p, COUNT]))], floor)
 
 
 @inlined

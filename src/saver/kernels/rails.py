@@ -28,7 +28,7 @@ FIXED = record(
     "floor", "ceiling", "least", "most",  # of a mean; outside of these an observation is refused
     "noise", "proxy",  # its scale, and scale^2
     "cross_start", "cross_scale", "cross_level",  # of the boundary of noise and paths together
-    "joint_level", "seen_level", "rho", "safe_rho",  # where V0 is learned: see `Learned`
+    "joint_level", "seen_level", "rho", "safe_rho",  # where V0 is learned: see `LearnedBaseline`
     "length",  # of the longest episode
     "full",  # the proxy of an episode of full length
     "range", "bottom", "alike",  # of a return, its least, and how many steps are alike: see `capital`
@@ -39,7 +39,7 @@ FIXED = record(
     whole=(
         "draws", "law",  # which guardrail the world draws at this place; the kind of its law
         "learned", "bounded",  # V0 is; observations are
-        "returns",  # trials are known by their returns alone
+        "model_free",  # trials are known by their returns alone
         "paths",  # where episodes go, the baseline's included where V0 is learned, is left to chance
         "crosses", "bets",  # then noise and paths are also bounded together; by bets: see `capital`
     ),
@@ -47,9 +47,9 @@ FIXED = record(
 
 # What is kept of one guardrail between two episodes, and of the episode.
 KEPT = record(
-    "gained", "proxy", "tilt", "length", "bound", "sum_x", "sum_v",  # of designed trials
+    "gained", "proxy", "guessed", "length", "bound", "sum_x", "sum_v",  # of designed trials
     "last_proxy", "last_longest", "last_low",
-    "count", "safe_gained", "safe_proxy", "safe_tilt", "safe_length",  # of baseline trials,
+    "count", "safe_gained", "safe_proxy", "safe_guessed", "safe_length",  # of baseline trials,
     "safe_x", "value_low", "value_high",  # where V0 is learned
     "renews",  # the trial with which m is made anew
     "earned", "worst",  # truly

@@ -18,9 +18,9 @@ def row_of(scene: Any, first_row: int, by_node: bool, t: int, s: int) -> Any:
 
 
 @inlined
-def drawn_row(scene: Any, sheets: Any, kind: int, t: int, s: int) -> Any:
+def drawn_row(scene: Any, plays: Any, kind: int, t: int, s: int) -> Any:
     """The row of a state at a step, in the policy of a kind of episode that is drawn from."""
-    return row_of(scene, sheets.kinds[kind].first, sheets.kinds[kind].by_node == 1, t, s)
+    return row_of(scene, plays.kinds[kind].first, plays.kinds[kind].by_node == 1, t, s)
 
 
 @inlined

@@ -44,11 +44,11 @@ BROKEN = (
 DTYPES = {"f8": np.float64, "i8": np.int64, "u1": np.uint8, "u2": np.uint16, "b1": np.bool_}
 
 
-def portable(name: str) -> Callable[[type[T]], type[T]]:
-    """Let a dataclass be packed, under this name."""
+def portable(name: str, **renamed: str) -> Callable[[type[T]], type[T]]:
+    """Let a dataclass be packed, under this name; fields are read under their old names too."""
 
     def register(cls: type[T]) -> type[T]:
-        NAMES[cls], _READERS[name] = name, partial(_of_fields, cls)
+        NAMES[cls], _READERS[name] = name, partial(_of_fields, cls, renamed)
         return cls
 
     return register
@@ -148,8 +148,10 @@ def _layout(cls: Any) -> tuple[list[tuple[str, Any, type]], set[str], list[str]]
     return written, {TAG, *(field.name for field in fields)}, tuples
 
 
-def _of_fields(cls: type, plain: dict[str, Any]) -> Any:
+def _of_fields(cls: type, renamed: dict[str, str], plain: dict[str, Any]) -> Any:
     (_, known, tuples), given = _layout(cls), plain.copy()
+    for old in renamed.keys() & given.keys():
+        given[renamed[old]] = given.pop(old)
     if not given.keys() <= known:
         other = next(name for name in given if name not in known)
         raise InvalidData(f"it has {other!r} in a {plain[TAG]}, which this version does not know")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from saver._jit import brief, plainly
+from saver._late import renamed
 from saver._types import Bools, Floats, Ints
 from saver.errors import InvalidData
 from saver.problem import checks
@@ -135,7 +136,7 @@ def episodes_of(many: Columns, rows: Bools) -> Ints:
 # -- logged episodes of the baseline --
 
 
-@portable("logged")
+@portable("logged", tilt="guessed")
 @dataclass(eq=False)
 class Logged:
     """What logged baseline episodes say of one guardrail; more is better."""
@@ -147,7 +148,7 @@ class Logged:
     noise: float = 0.0  # noise, length: sums of discount^2t and of discount^t over their steps
     length: float = 0.0
     squares: float = 0.0  # of what each earned less the average before, both taken to [0, 1]
-    tilt: float = 0.0  # the same times that average
+    guessed: float = 0.0  # the same times that average
 
     def add(self, seen: Episode | Columns, column: Any, discount: float, ends: tuple[float, float]) -> None:
         """Episodes in order, of what a column holds; `ends` are the least and the most that one can earn."""
@@ -163,27 +164,28 @@ class Logged:
         squares = ((earned - low) / span - guess) ** 2
         self.count, self.gained = self.count + np.size(earned), float(np.ravel(gained + earned)[-1])
         self.squares += float(np.sum(squares))
-        self.tilt += float(np.sum(guess * squares))
+        self.guessed += float(np.sum(guess * squares))
         self.noise += float(np.sum(gammas**2))
         self.length += float(np.sum(gammas))
         np.add.at(self.realised, (s, a), gammas)
         (self.seen.extend if isinstance(seen, Episode) else self.seen.extend_all)(s, a, column)
 
 
-@portable("history")
+@portable("history", guarded="rails")
 @dataclass(frozen=True, eq=False)
 class History:
     """Logged episodes of a problem's baseline: all of them, not chosen for what they were.
 
     Attributes:
         sums: rewards and moves.
-        guarded: what they say of each guardrail, by name.
+        rails: what they say of each guardrail, by name.
         made_for: a hash of the model, the baseline and the promises that they were logged under.
     """
 
     sums: Sums
-    guarded: dict[str, Logged]
+    rails: dict[str, Logged]
     made_for: str
+    __getattr__ = renamed(guarded="rails")
 
     @property
     def episodes(self) -> int:
@@ -223,7 +225,7 @@ class History:
                 column = rail.column(part)
             if column is not None and len(column):
                 ends = rail.promise.of_episode(1.0, longest)
-                self.guarded[rail.name].add(part, rail.sign * column, problem.mdp.discount, ends)
+                self.rails[rail.name].add(part, rail.sign * column, problem.mdp.discount, ends)
 
 
 def _doubtful(problem: Any, table: Floats, many: Columns) -> Iterator[int]:
@@ -291,13 +293,13 @@ def fits(problem: Any, history: Any) -> None:
     checks.kind("history", history, History)
     shape, names = (problem.mdp.states, problem.mdp.actions), {rail.name for rail in problem.rails}
     theirs = history.sums.rewards.mean.shape
-    for moments in (history.sums.rewards, *(one.seen for one in history.guarded.values())):
+    for moments in (history.sums.rewards, *(one.seen for one in history.rails.values())):
         if len(bad := np.argwhere(moments.counts < 0)):
             at = tuple(bad[0].tolist())
             raise InvalidData(f"history has {moments.counts[at]} samples of {at}: it was damaged")
-    if theirs != shape or set(history.guarded) != names:
+    if theirs != shape or set(history.rails) != names:
         raise InvalidData(
-            f"history has (states, actions) = {theirs} and guards {', '.join(history.guarded)}; the problem "
+            f"history has (states, actions) = {theirs} and guards {', '.join(history.rails)}; the problem "
             f"has {shape} and guards {', '.join(sorted(names))}: use saver.History.of(problem, episodes)"
         )
     if history.made_for != made_for(problem):
@@ -307,7 +309,7 @@ def fits(problem: Any, history: Any) -> None:
             "out: history=None"
         )
     for rail in problem.rails:
-        count = history.guarded[rail.name].count
+        count = history.rails[rail.name].count
         if rail.learned and count < history.episodes:
             raise InvalidData(
                 f"history has {count} of {history.episodes} episodes with {rail.name!r}, whose baseline "

@@ -57,7 +57,7 @@ def shares_of_returns(bounded: bool, losses: str = "hostile") -> Shares:
 RETURNS = 0.8  # of the level of what returns say, where V0 is learned: that of designed trials
 
 
-def learning(deterministic: bool, bounded: bool) -> tuple[float, float, float]:
+def value_shares(deterministic: bool, bounded: bool) -> tuple[float, float, float]:
     """How the noise's part is split where V0 is learned: both sums at once, designed trials, V0.
 
     Fixed before the first episode; they add to 1.

@@ -231,15 +231,15 @@ class Certified(Argument):
         path was: what is dropped then chooses among paths.
         """
         super().cancel(book, number, unseen)
-        blind = unseen or not self.hostile
-        if number == book.newest and (blind or book.lines[number].way.sure):
+        fair = unseen or not self.hostile
+        if number == book.newest and (fair or book.lines[number].way.sure):
             book.ordered -= book.lines[number].designed
             book.safe_ordered -= not book.lines[number].designed
             book.newest -= 1
             del book.lines[number]
             book.now = None
             return
-        self._leave(book, number, Status.CANCELLED if blind else Status.VETOED)
+        self._leave(book, number, Status.CANCELLED if fair else Status.VETOED)
         self._settle(book, number)
 
     def _leave(self, book: CertifiedBook, number: int, status: str) -> Line:

@@ -74,7 +74,7 @@ def forget(tables: dict[int, Any], asked_with: Iterable[int]) -> None:
             del tables[number]
 
 
-@portable("line")
+@portable("line", tilt="guessed")
 @dataclass(eq=False)
 class Line:
     """A trial in order of asking, from its ticket to what came of it."""
@@ -87,7 +87,7 @@ class Line:
     episode: Any = None  # what the box learns
     gained: float = 0.0  # sum discount^t C
     proxy: float = 0.0  # scale^2 sum discount^2t over the steps seen
-    tilt: float = 0.0  # of a return: see `bernstein`, R
+    guessed: float = 0.0  # of a return: see `bernstein`, R
     length: float = 0.0  # sum discount^t over them
     x: float = 0.0
     been: Any = None  # pairs, and discounted visits there
@@ -177,7 +177,7 @@ class Earnings:
 
     gained: float = 0.0
     proxy: float = 0.0
-    tilt: float = 0.0  # of returns: see `bernstein`, R
+    guessed: float = 0.0  # of returns: see `bernstein`, R
     length: float = 0.0
     realised: Any = None  # discounted visits, by pair, None where there is one path
     sum_x: float = 0.0  # of X, or, where observations are bounded, of V(b; m): see `capital`
@@ -189,14 +189,14 @@ class Earnings:
         """What was seen of a trial."""
         self.gained += line.gained
         self.proxy += line.proxy
-        self.tilt += line.tilt
+        self.guessed += line.guessed
         self.length += line.length
         if self.realised is not None:
             cells, been = line.been
             self.realised.ravel()[cells] += been
 
 
-@portable("safe-tally")
+@portable("safe-tally", tilt="guessed")
 @dataclass(eq=False)
 class SafeTally(Earnings):
     """Sums over baseline trials, where V0 is learned."""
@@ -206,7 +206,7 @@ class SafeTally(Earnings):
     vetoed: int = 0  # of these, those whose path may have been seen
 
 
-@portable("tally")
+@portable("tally", tilt="guessed")
 @dataclass(eq=False)
 class Tally(Visits, Earnings):
     """Sums over trials, [S, A] where it says by pair; what was earned is that of designed trials."""

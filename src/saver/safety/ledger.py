@@ -40,16 +40,16 @@ class Terms(NamedTuple):
     stage: Stage
     losses: str = "hostile"
     order: str = "any"
-    guarded: Rail | None = None
+    own: Rail | None = None
 
     def of(self, rail: Rail) -> Terms:
         """The same of another guardrail."""
-        return self._replace(guarded=rail)
+        return self._replace(own=rail)
 
     @property
     def rail(self) -> Rail:
         """What is guarded; the problem's first where nothing else is said."""
-        return self.guarded or self.problem.rails[0]
+        return self.own or self.problem.rails[0]
 
     @property
     def one_way(self) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from saver.errors import InvalidProblem
 from saver.safety.certified import Certified
-from saver.safety.learned import Learned
+from saver.safety.learnedbaseline import LearnedBaseline
 from saver.safety.ledger import Ledger, Terms
+from saver.safety.modelfree import LearnedModelFree, ModelFree, PluginModelFree
 from saver.safety.paper import Latest, Paper, Plugin
-from saver.safety.returns import LearnedReturns, PluginReturns, Returns
 
 LEDGERS: dict[str, type[Ledger]] = {
     "certified": Certified,
@@ -15,17 +15,23 @@ LEDGERS: dict[str, type[Ledger]] = {
     "plugin": Plugin,
     "paper": Paper,
 }
-BLIND: dict[type[Ledger], type[Ledger]] = {Certified: Returns, Plugin: PluginReturns}  # without a model
-LEARNED: dict[type[Ledger], type[Ledger]] = {Certified: Learned, Returns: LearnedReturns}  # V0 is learned
+MODEL_FREE: dict[type[Ledger], type[Ledger]] = {
+    Certified: ModelFree,
+    Plugin: PluginModelFree,
+}  # without a model
+LEARNED_BASELINE: dict[type[Ledger], type[Ledger]] = {
+    Certified: LearnedBaseline,
+    ModelFree: LearnedModelFree,
+}  # V0 is learned
 
 
 def ledger_for(name: str, terms: Terms) -> Ledger:
     """The ledger of that name for a guardrail."""
     kind = LEDGERS[name]
     if not terms.problem.mdp.known:
-        kind = BLIND.get(kind, kind)
+        kind = MODEL_FREE.get(kind, kind)
         if issubclass(kind, Paper):
             raise InvalidProblem(
                 f"the ledger {name!r} needs expected visits, and the transitions are Unknown; use 'certified'"
             )
-    return (LEARNED.get(kind, kind) if terms.rail.learned else kind)(terms)
+    return (LEARNED_BASELINE.get(kind, kind) if terms.rail.learned else kind)(terms)

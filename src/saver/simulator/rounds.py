@@ -185,10 +185,10 @@ class Post:
         """After how many steps an episode is cut off: anywhere, or where it has looked best."""
         if self.feedback.which == "random":
             return int(self.rng.integers(1, len(episode)))
-        ahead = self._guarded(episode)
+        fared = self._guarded(episode)
         if self.feedback.which == "sum":
-            ahead = ahead - self.account.truth.means[0][episode.states, episode.actions]
-        return int(np.argmax(np.cumsum(ahead)[:-1])) + 1
+            fared = fared - self.account.truth.means[0][episode.states, episode.actions]
+        return int(np.argmax(np.cumsum(fared)[:-1])) + 1
 
     def _guarded(self, episode: Episode) -> Any:
         """What somebody who hides looks at: the first guardrail's observations, more is better."""

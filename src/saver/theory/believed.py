@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from saver._types import Floats
-from saver.collect.learning import answers
+from saver.collect.frequencies import answers
 from saver.design.closed import going_on
 from saver.errors import InvalidProblem
 from saver.estimate.log import seen_moves
@@ -97,7 +97,7 @@ def believed_scenario(problem: Problem) -> tuple[Scenario, tuple[str, ...]]:
     usual = visits(model, problem.baseline)
     laws = {}
     for rail in problem.rails:
-        law = _as_seen(history.guarded[rail.name].seen, usual)
+        law = _as_seen(history.rails[rail.name].seen, usual)
         mean = rail.sign * np.clip(law.mean, rail.promise.floor, rail.promise.ceiling)
         laws[rail.name] = Gaussian(mean, law.variance)
     world = World(model, _as_seen(rewards, size), laws if len(laws) > 1 else next(iter(laws.values())))

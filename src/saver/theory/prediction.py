@@ -188,11 +188,11 @@ class Forecast:
             spent = spending.episodes(K)
             N = spent.baseline * self.baseline + spent.earner * spending.richest + (K - sum(spent)) * d
         N = self.feedback.told * N
-        more, unseen, luck = np.maximum(N, 1.0), np.exp(-N), 1.0
+        more, unseen, lost = np.maximum(N, 1.0), np.exp(-N), 1.0
         if plan.tracked:
             share = N.sum(axis=1) / np.maximum(np.sum(self.c > 0, axis=1), 1)
-            unseen, luck = np.maximum(0.0, 1.0 - share)[:, None], self.feedback.lost
-        once = np.minimum(1.0, (1.0 + luck / more) / more)
+            unseen, lost = np.maximum(0.0, 1.0 - share)[:, None], self.feedback.lost
+        once = np.minimum(1.0, (1.0 + lost / more) / more)
         lost = float(np.sum(unseen * self.c) / self.c.sum())
         if lost > COVERED:
             return Undefined(f"{K} episodes are expected to leave {lost:.0%} of the target's weight unseen")

@@ -108,7 +108,7 @@ class Counts:
         """Share out the visits of `designed` episodes and of so many `more`.
 
         Of n visits to a state a pair gets max(1, share (n - what others have beyond theirs)), rounded as
-        `Setup.ahead` makes a tracker round: down where a model is deterministic, else either way.
+        `Setup.head_start` makes a tracker round: down where a model is deterministic, else either way.
         """
         t = self.turnout
         state = t.design.sum(axis=1)

@@ -93,7 +93,7 @@ class Spending:
         boxes = [ledger.box(d, mean, n - 1.0, feedback.told, feedback.hidden) for n in self.grid]
         lowers = [lower for lower, _ in boxes]
         least = stage.least if stage.deterministic else Play.value
-        self.ahead = np.array([max(0.0, rail.required - least(self.play, lower)) for lower in lowers])
+        self.short = np.array([max(0.0, rail.required - least(self.play, lower)) for lower in lowers])
         self.open = self._summed([self.earned - self.play.value(lower) for lower in lowers])
         self.paths = self.boxed = self.strays = self.lost = self.away = np.zeros(len(self.grid))
         self.surely = self.unsure = self.paths
@@ -152,7 +152,7 @@ class Spending:
         """After how many episodes the richest policy is known for it, and passes the gate earlier."""
         (play, worth), safe, required = self.top, self.rail.value, self.rail.required
         low = np.array([play.value(lower) for lower in lowers])
-        passes = required - low + self.rail.credit <= self.ahead
+        passes = required - low + self.rail.credit <= self.short
         enough = np.flatnonzero(((worth + low) / 2.0 >= safe) & passes)
         if len(enough) and worth > safe:
             self.known, self.gain = float(self.grid[enough[0]]), worth - required
@@ -212,7 +212,7 @@ class Spending:
         if (1.0 - self.same) * (n + away) <= 0.0:
             return believed
         slack = self._slack(n, earner, ledger) if n > 0.0 else 0.0
-        return believed - (slack + self._at(n, self.ahead))
+        return believed - (slack + self._at(n, self.short))
 
     def _slack(self, n: float, earner: float, ledger: Foreseen) -> float:
         """What noise and paths of n episodes may have added, with what lost ones hide."""

@@ -4,7 +4,7 @@ Column 0 holds the prices, column i the constraint of guardrail i - 1, the rest 
 where there is one, is what pairs earn before the last step. Columns are walked four at a time, written out:
 processors add four numbers at once, and the same as loops takes 1.24 to 1.34 of the time (graphs of 30 and
 300 states). For one guardrail the passes that carry just two take .70 to .75 of the time
-(benchmarks/results/guards.md), so they stay.
+(benchmarks/results/rails.md), so they stay.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from saver.kernels.solve.phases import walk_phases
 ZERO, ONE, TWO, THREE, FOUR = (np.uint64(k) for k in range(5))
 
 
-def width(guards: int) -> int:
+def width(rails: int) -> int:
     """Columns of a table for so many guardrails: a multiple of four."""
-    return 4 * (guards // 4 + 1)
+    return 4 * (rails // 4 + 1)
 
 
 @jit
@@ -124,7 +124,7 @@ def weigh(y: Any, weight: Any, table: Any, stake: Any, push: Any, moves: Any, A:
     """The advantages in the prices, (Q - V) / unit, unit = max(V, sum_i scale_i spread of C_i) in each row.
 
     As `rows.advantages` does for one guardrail. `stake[:, 0]` takes 1 / unit. `moves` [m, K] takes how V_i
-    moves in the step of `tilt`, to first order: column 0 by the gains, column k + 1 per unit of multiplier k.
+    moves in a `mirror_step`, to first order: column 0 by the gains, column k + 1 per unit of multiplier k.
     """
     m = np.uint64(len(moves))
     moves[:] = 0.0

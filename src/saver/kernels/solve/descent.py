@@ -29,10 +29,10 @@ from saver.kernels.solve.passes import (
     best,
     forward_nodes,
     magnitudes,
+    mirror_step,
     objective,
     prices,
     roots,
-    tilt,
 )
 from saver.kernels.solve.phases import backward_phases, forward_phases
 from saver.kernels.solve.search import (
@@ -104,7 +104,7 @@ def backward(
 ) -> Any:
     """Fill the advantages of g and c under y, in each row's unit (see `advantages`).
 
-    Return V_c and how it moves, to first order, in the step of `tilt`: by the gains, and per unit of
+    Return V_c and how it moves, to first order, in the step of `mirror_step`: by the gains, and per unit of
     multiplier.
     """
     if len(model.phase) > 1:
@@ -140,7 +140,7 @@ def descend(model: Any, search: Any, posed: Any, rules: Any) -> Any:
             if gap < 0.99 * n.best:
                 n.best, n.best_at = gap, k
             settled = before - n.limit < rules.settle * n.limit
-            if search.guards.shape[1] > 1:  # y may still be far from safe, and its limit say nothing
+            if search.rails.shape[1] > 1:  # y may still be far from safe, and its limit say nothing
                 settled = settled and n.last <= (1.0 + NEAR * rules.settle) * n.limit
             stalled = k - n.best_at > rules.stall
             if spent or (enough and (settled or stalled or gap <= rules.tolerance)):
@@ -151,7 +151,7 @@ def descend(model: Any, search: Any, posed: Any, rules: Any) -> Any:
 
 @inner
 def program_of(asked: Any) -> Any:
-    """`Asked` as a search reads it; steps aim a little lower than what is required, by mere rounding."""
+    """`Posed` as a search reads it; steps aim a little lower than what is required, by mere rounding."""
     aim = asked.required - ROUNDING * sizes_of(asked, asked.safest_visits)
     w, c = asked.w.ravel() / asked.w.max(), asked.steer.reshape((len(asked.steer), -1))
     return Program(w, c, asked.required, aim, asked.safest_visits.ravel(), asked.safest_values)
@@ -160,15 +160,17 @@ def program_of(asked: Any) -> Any:
 @inner
 def move(model: Any, search: Any) -> None:
     """The step from y to b, and the momentum with which y will be extrapolated from it."""
-    n, guards, multiplier = search.numbers[0], search.guards, 1.0
+    n, rails, multiplier = search.numbers[0], search.rails, 1.0
     if search.table.size == 0:
-        multiplier = guards[MULTIPLIER, 0]
+        multiplier = rails[MULTIPLIER, 0]
     else:
-        combine(search.table, search.stake, guards[MULTIPLIER], search.pull, model.actions)
-    if tilt(search.y, search.b, search.push, search.pull, search.weight, multiplier, n.step, model.actions):
+        combine(search.table, search.stake, rails[MULTIPLIER], search.pull, model.actions)
+    if mirror_step(
+        search.y, search.b, search.push, search.pull, search.weight, multiplier, n.step, model.actions
+    ):
         n.momentum = 1.0
-    for i in range(guards.shape[1]):
-        guards[SCALE, i] = max(guards[MULTIPLIER, i], FADE * guards[SCALE, i])
+    for i in range(rails.shape[1]):
+        rails[SCALE, i] = max(rails[MULTIPLIER, i], FADE * rails[SCALE, i])
     following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * n.momentum**2))
     n.beta = (n.momentum - 1.0) / following
     n.momentum = following
@@ -178,55 +180,55 @@ def move(model: Any, search: Any) -> None:
 @inner
 def measure(model: Any, search: Any, asked: Any) -> None:
     """Follow y, price it, and choose the multipliers of its step."""
-    n, guards = search.numbers[0], search.guards
+    n, rails = search.numbers[0], search.rails
     forward(model, search.b, search.push, n.beta, search.y, search.mass, search.weight, search.N)
     prices(asked.w, search.N, search.g)
     if search.table.size == 0:
-        guards[EARNED, 0], drift, slope = backward(
-            model, search.y, search.mass, search.weight, search.g, asked.c[0], guards[SCALE, 0], search.push,
+        rails[EARNED, 0], drift, slope = backward(
+            model, search.y, search.mass, search.weight, search.g, asked.c[0], rails[SCALE, 0], search.push,
             search.pull,
         )  # fmt: skip
-        missing = (asked.aim[0] - guards[EARNED, 0]) / n.step - drift
-        guards[MULTIPLIER, 0] = multiplier_for(missing, slope)
+        missing = (asked.aim[0] - rails[EARNED, 0]) / n.step - drift
+        rails[MULTIPLIER, 0] = multiplier_for(missing, slope)
     else:
         measure_several(model, search, asked)
     rate = 4.0 / (n.iteration + 4.0)
     for p in range(len(search.g)):
         search.average[p] += rate * (search.g[p] - search.average[p])
-    for i in range(guards.shape[1]):
-        guards[MEAN_MULTIPLIER, i] += rate * (guards[MULTIPLIER, i] - guards[MEAN_MULTIPLIER, i])
+    for i in range(rails.shape[1]):
+        rails[MEAN_MULTIPLIER, i] += rate * (rails[MULTIPLIER, i] - rails[MEAN_MULTIPLIER, i])
     n.work += model.work
 
 
 @inner
 def measure_several(model: Any, search: Any, asked: Any) -> None:
     """The advantages of y in the prices and all constraints, and the multipliers of its step."""
-    guards, (m, columns) = search.guards, (search.guards.shape[1], search.table.shape[1])
+    rails, (m, columns) = search.rails, (search.rails.shape[1], search.table.shape[1])
     missing, scale, moves = np.empty(m), np.zeros(columns), np.zeros((m, columns))
-    scale[1 : m + 1] = guards[SCALE]
+    scale[1 : m + 1] = rails[SCALE]
     pairs = asked.c.shape[1]
     for p in range(len(search.g)):
         search.earn[p, 0] = search.g[p] if p < pairs else search.g[p] + search.g[p - pairs]
     walk_columns(
         model, search.y, search.mass, search.weight, search.earn, scale, search.table, search.stake,
-        guards[EARNED],
+        rails[EARNED],
     )  # fmt: skip
     weigh(search.y, search.weight, search.table, search.stake, search.push, moves, model.actions)
     for i in range(m):
-        missing[i] = (asked.aim[i] - guards[EARNED, i]) / search.numbers[0].step - moves[i, 0]
-    multipliers_for(missing, moves[:, 1 : m + 1], guards[MULTIPLIER])
+        missing[i] = (asked.aim[i] - rails[EARNED, i]) / search.numbers[0].step - moves[i, 0]
+    multipliers_for(missing, moves[:, 1 : m + 1], rails[MULTIPLIER])
 
 
 @inner
 def look(model: Any, search: Any, asked: Any, tolerance: float) -> None:
     """The limit of y, kept if it is the smallest, and a better certificate if y or the average has one."""
-    n, guards = search.numbers[0], search.guards
+    n, rails = search.numbers[0], search.rails
     sizes = magnitudes(asked.required, asked.c, search.N)
     if n.iteration == 0.0 and n.slack > 0.0:
-        certify(model, search, asked, search.certificate, guards[HELD].copy(), sizes)
-    share, safety = missing_share(asked, guards[EARNED], ROUNDING * sizes), 0.0
+        certify(model, search, asked, search.certificate, rails[HELD].copy(), sizes)
+    share, safety = missing_share(asked, rails[EARNED], ROUNDING * sizes), 0.0
     for i in range(len(sizes)):
-        safety = max(safety, guards[MULTIPLIER, i])
+        safety = max(safety, rails[MULTIPLIER, i])
     limit = objective(asked.w, search.N, asked.safest, share)
     if n.iteration > 0.0 and safety > 0.0:
         n.step = min(1.0, 1.1 * n.step) if limit <= n.last else max(0.7 * n.step, 0.01)
@@ -235,9 +237,9 @@ def look(model: Any, search: Any, asked: Any, tolerance: float) -> None:
         n.limit = limit
         search.kept[:] = search.y
     if n.limit > n.bound * (1.0 + tolerance):
-        certify(model, search, asked, search.g, guards[MULTIPLIER], sizes)
+        certify(model, search, asked, search.g, rails[MULTIPLIER], sizes)
     if n.limit > n.bound * (1.0 + tolerance):
-        certify(model, search, asked, search.average, guards[MEAN_MULTIPLIER], sizes)
+        certify(model, search, asked, search.average, rails[MEAN_MULTIPLIER], sizes)
 
 
 @inner
@@ -261,5 +263,5 @@ def certify(model: Any, search: Any, asked: Any, g: Any, multipliers: Any, sizes
     root = roots(asked.w, g)
     if slack > 0.0 and root * root > n.bound * slack:
         n.bound, n.slack = root * root / slack, slack
-        search.guards[HELD] = multipliers
+        search.rails[HELD] = multipliers
         search.certificate[:] = g

@@ -232,7 +232,9 @@ def advantages(y: Any, push: Any, pull: Any, at: Any, A: Any, scale: float) -> A
 
 
 @inner
-def tilt(y: Any, b: Any, push: Any, pull: Any, weight: Any, multiplier: float, step: float, A: Any) -> Any:
+def mirror_step(
+    y: Any, b: Any, push: Any, pull: Any, weight: Any, multiplier: float, step: float, A: Any
+) -> Any:
     """One multiplicative step from y into b: y (1 + step (sqrt(1 + u) - 1)), normalised,
 
     u = push + multiplier pull. Without the constraint this is y sqrt(Q / V). `push` takes the growth of b.

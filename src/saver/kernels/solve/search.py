@@ -12,7 +12,7 @@ from saver.play.nodes import Nodes
 
 
 class Program(NamedTuple):
-    """`Asked` as the passes read it, in units in which the largest w is 1."""
+    """`Posed` as the passes read it, in units in which the largest w is 1."""
 
     w: Floats  # [S * A], or [2 * S * A] where moves are learned apart; so are visits and prices
     c: Floats  # [m, S * A]
@@ -37,7 +37,7 @@ class Search(NamedTuple):
     average: Floats  # prices, averaged over iterations
     certificate: Floats  # prices of the largest bound
     numbers: Any  # one record, NUMBERS
-    guards: Floats  # [rows below, m]
+    rails: Floats  # [rows below, m]
     earn: Floats  # [like w, columns], prices and constraints as a table, if there are several guardrails
     table: Floats  # [rows * A, columns], the advantages in each of them
     stake: Floats  # [rows, 2], their units
@@ -116,7 +116,7 @@ class Rules(NamedTuple):
 HUGE, DETERS = 1e5, 10.0  # penalties, over the range of all means that matter
 
 
-class Asked(NamedTuple):
+class Posed(NamedTuple):
     """One program: the objective, m guardrails, and a safe behaviour's flow, visits and values."""
 
     w: Floats  # [1, S, A], or, where moves are learned apart, [2, S, A]: see `onward`
@@ -127,7 +127,7 @@ class Asked(NamedTuple):
     safest_visits: Floats  # like w
     safest_values: Floats  # [m]
 
-    def by_true_means(self) -> Asked:
+    def by_true_means(self) -> Posed:
         """The same, steered by the means themselves."""
         return self._replace(steer=self.means)
 

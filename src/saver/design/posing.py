@@ -13,7 +13,7 @@ from saver.design.balance import balanced, refuse
 from saver.design.walk import Walk
 from saver.errors import Infeasible, InvalidProblem
 from saver.kernels.solve.mixing import learnable, reaches
-from saver.kernels.solve.search import Asked, deterred
+from saver.kernels.solve.search import Posed, deterred
 from saver.problem import checks
 from saver.problem.bellman import by_step
 from saver.problem.checks import read_only
@@ -44,7 +44,7 @@ def constraints(mdp: Mdp, mean: ArrayLike | None, required: Any, name: str) -> t
 def pose(
     walk: Walk, mdp: Mdp, w: Floats, means: Floats, required: Floats, anchor: Any,
     names: Sequence[str] | None, onward: ArrayLike | None = None,
-) -> Asked:  # fmt: skip
+) -> Posed:  # fmt: skip
     """The program, with a behaviour that is safe: the safest one, or one that is balanced or given."""
     w = weighed("w", mdp, w, mdp.reachable, "set it to 0")[None]
     if onward is not None:
@@ -57,7 +57,7 @@ def pose(
     flow, N, values = safe(walk, mdp, means, required, known, names, len(w) > 1)
     cut = [deterred(w, mean, N[0]) for mean in means]
     steer = np.array([mean for mean, _ in cut]) if any(was for _, was in cut) else means
-    return Asked(w, means, steer, np.minimum(required, values), flow, N, values)
+    return Posed(w, means, steer, np.minimum(required, values), flow, N, values)
 
 
 def weighed(name: str, mdp: Mdp, weights: ArrayLike, states: Bools, remedy: str, when: str = "") -> Floats:

@@ -10,7 +10,7 @@ told designed trials are worth at least
   Q and R.
 
 Order of asking, trials that are out, lost or cancelled, the gate and a learned V0 are those of `Certified`
-and `Learned` for trials that go one way. A trial that was cut off is lost, and ran.
+and `LearnedBaseline` for trials that go one way. A trial that was cut off is lost, and ran.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from saver.problem.moments import Moments
 from saver.safety.argument import NOISE, Shares, shares_of_returns
 from saver.safety.certified import Certified
 from saver.safety.entries import CertifiedBook, CertifiedTicket, Line, SafeTally, Status, Tally
-from saver.safety.learned import FEW, PART, Learned
+from saver.safety.learnedbaseline import FEW, PART, LearnedBaseline
 from saver.safety.ledger import Book, Ledger, Seen, Terms
 from saver.safety.tallies import Tallying
 
@@ -54,7 +54,7 @@ class ReturnsBook(Book):
     gained: float = 0.0
 
 
-class Returns(Certified):
+class ModelFree(Certified):
     """The ledger of the promise without a model."""
 
     def __init__(self, terms: Terms) -> None:
@@ -157,7 +157,7 @@ class Returns(Certified):
         line.gained, line.length = self.gained(episode), self.length
         x = self.part(line.gained, 1.0)
         line.proxy = (x - line.ticket.guess) ** 2 if self.bounded else self.unit_proxy
-        line.tilt = line.ticket.guess * line.proxy
+        line.guessed = line.ticket.guess * line.proxy
         return np.zeros(0)
 
     def worth(self, tally: Tally, away: Sequence[Line], ends: Any) -> float:
@@ -175,7 +175,7 @@ class Returns(Certified):
             return super().seen_worth(tally, away)
         hides = self.hides(tally, away)[0]
         hidden = hides / self.span
-        return float(tally.gained - hides - self.excess(tally.proxy + hidden, tally.tilt + hidden))
+        return float(tally.gained - hides - self.excess(tally.proxy + hidden, tally.guessed + hidden))
 
     def excess(self, Q: float, R: float) -> float:
         """At most this much more than they are worth trials have earned."""
@@ -187,10 +187,10 @@ class Returns(Certified):
             return super().hidden_after(book, rate, v, length, n, baseline)
         tally, x = book.every or book.first, min(max(self.part(rate, 1.0), 0.0), 1.0)
         coins, grows = x * (1.0 - x), length / (tally.length + 1.0)
-        return self.excess((tally.proxy + coins) * grows, (tally.tilt + x * coins) * grows)
+        return self.excess((tally.proxy + coins) * grows, (tally.guessed + x * coins) * grows)
 
 
-class LearnedReturns(Learned, Returns):
+class LearnedModelFree(LearnedBaseline, ModelFree):
     """The same against a baseline that is measured."""
 
     def __init__(self, terms: Terms) -> None:
@@ -208,7 +208,7 @@ class LearnedReturns(Learned, Returns):
         """What logged episodes earned, and what they add to v or Q."""
         safe.count, safe.gained = safe.count + logged.count, safe.gained + logged.gained
         safe.proxy += logged.squares if self.bounded else self.unit_proxy * logged.count
-        safe.tilt += logged.tilt
+        safe.guessed += logged.guessed
         safe.length += self.length * logged.count
 
     def means_seen(self, safe: SafeTally) -> tuple[float, float]:
@@ -216,11 +216,13 @@ class LearnedReturns(Learned, Returns):
         if not self.bounded:
             return super().means_seen(safe)
         hidden = float(safe.whole + safe.never)
-        below, above = returns_between(safe.gained, hidden, safe.proxy, safe.tilt, self.span, self.safe_rule)
+        below, above = returns_between(
+            safe.gained, hidden, safe.proxy, safe.guessed, self.span, self.safe_rule
+        )
         return float(below), float(above)
 
 
-class PluginReturns(Ledger):
+class PluginModelFree(Ledger):
     """What told designed trials have earned, for what they are worth. It promises nothing."""
 
     def open(self) -> Book:

@@ -1,7 +1,7 @@
-"""Plans where transitions are learned, from counts to a policy in one call: `Learner.design` on plain arrays.
+"""Plans where transitions are unknown, from counts to a policy in one call: `FrequencyDesigner` on arrays.
 
 Of the usual case alone: the value of one target, one guardrail, nothing known beside what was told, and where
-each action led is told. What is unusual, or has to be refused, is left to the `Learner`.
+each action led is told. What is unusual, or has to be refused, is left to the `FrequencyDesigner`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from saver.kernels.solve.search import (
     PAUSE,
     SCALE,
     STALL,
-    Asked,
+    Posed,
     Rules,
     begin_search,
     deterred,
@@ -60,7 +60,7 @@ from saver.problem.checks import EXACT, LARGEST, lawful
 from saver.problem.moving import follow, met, rated, reached
 
 
-class Study(NamedTuple):
+class PlanInputs(NamedTuple):
     """What plans need to know of a problem and a collector."""
 
     policies: Floats  # [1, 1, S, A], or [1, L, S, A]: the target
@@ -99,7 +99,7 @@ class Seen(NamedTuple):
 def plan_learned(study: Any, scene: Any, run: Any, free: Any, g: Any, hint: Any) -> Any:
     """The policy, [L, S, A], what comes first, and the model that is believed; hint is where to start.
 
-    The policy is empty where the `Learner` is to be asked.
+    The policy is empty where the `FrequencyDesigner` is to be asked.
     """
     (S, A), left, none = study.available.shape, study.episodes - run.now.done, np.zeros((0, 0, 0))
     seen, needed = seen_so_far(study, scene, run, free, g), np.full(S * A, UNNEEDED)
@@ -199,7 +199,7 @@ def program_of(study: Any, nodes: Any, model: Any, run: Any, g: Any, w: Any, see
     flow, N, _ = visited(nodes, b, means, False)
     fine = w.max() > 0.0 and learnable(w, study.available, anywhere, LARGEST)
     fine = fine and reaches(top, required[0]) and not deterred(weight, mean, N[0])[1]
-    return Asked(weight, means, means, np.minimum(required, values), flow, N, values), fine
+    return Posed(weight, means, means, np.minimum(required, values), flow, N, values), fine
 
 
 @inner
@@ -208,7 +208,7 @@ def solved(study: Any, nodes: Any, model: Any, asked: Any, hint: Any) -> Any:
     b, nowhere = begun(nodes, model.row, model.row_state, hint, study.even, asked), np.empty(0, np.uint64)
     search = begin_search(model, b, asked, 0)
     span = asked.safest_values + best(model, np.zeros(asked.w.size), -asked.steer.ravel(), 1.0, nowhere)
-    search.guards[SCALE] = at_stake(nodes, model.row, b, asked, span)
+    search.rails[SCALE] = at_stake(nodes, model.row, b, asked, span)
     pause = max(1, int(PAUSE / model.work))
     descend(model, search, asked, Rules(GAP, SETTLED, ENDLESS, LEAST, QUOTA, STALL, pause))
     return made_safe(nodes, model.row, search.kept.reshape(b.shape), asked)[0]

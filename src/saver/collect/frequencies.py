@@ -21,13 +21,14 @@ from saver.problem.statement import Problem
 DESIGNS = ("exact", "target", "baseline")
 
 
-class Learner(Designer):
+class FrequencyDesigner(Designer):
     """Plans in the model of what was told; the target is followed where nothing was seen."""
 
     is_tree, planner, only_state = False, None, None
 
     def __init__(self, problem: Problem, collector: Collector, episodes: int) -> None:
         self.problem, self.collector, self.episodes = problem, collector, episodes
+        self.paced = collector.design == "exact" and collector.promises  # told what the ledger can afford
         design = collector.design
         if not callable(design) and design not in DESIGNS:
             raise InvalidProblem(

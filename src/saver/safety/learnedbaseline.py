@@ -29,7 +29,7 @@ from saver.play.stage import Play
 from saver.problem.codec import portable
 from saver.problem.history import Logged
 from saver.problem.promise import Bounded
-from saver.safety.argument import NEVER, NOISE, RETURNS, learning
+from saver.safety.argument import NEVER, NOISE, RETURNS, value_shares
 from saver.safety.certified import Certified
 from saver.safety.entries import CertifiedBook, CertifiedTicket, Line, SafeTally, Status, Tally
 from saver.safety.ledger import Seen, Terms
@@ -46,7 +46,7 @@ class LearnedBook(CertifiedBook):
     value_high: float = math.inf
 
 
-class Learned(Certified):
+class LearnedBaseline(Certified):
     """The ledger of the promise against a baseline that is measured."""
 
     hidden_part = 0.5
@@ -54,7 +54,9 @@ class Learned(Certified):
     book_kind = LearnedBook
 
     def __init__(self, terms: Terms) -> None:
-        joint, self.designed_part, value = learning(terms.one_way, isinstance(terms.rail.promise, Bounded))
+        joint, self.designed_part, value = value_shares(
+            terms.one_way, isinstance(terms.rail.promise, Bounded)
+        )
         super().__init__(terms)
         self.joint_level, self.value_level = joint * self.levels.noise, value * self.levels.noise
         few = max(FEW, terms.episodes / PART)
@@ -123,8 +125,8 @@ class Learned(Certified):
         safe.realised = safe.realised + logged.realised
         if self.bets:  # compared with their average: see `bernstein`
             safe.sum_x += logged.gained
-            for i, tilt in enumerate((logged.tilt, logged.squares - logged.tilt)):
-                owe(safe.logs[i], self.safe_capital.rates, logged.squares, tilt)
+            for i, part in enumerate((logged.guessed, logged.squares - logged.guessed)):
+                owe(safe.logs[i], self.safe_capital.rates, logged.squares, part)
 
     def add_safe(self, tally: Tally, line: Line) -> None:
         """Where returns are bet on, those of the baseline are from both sides."""
