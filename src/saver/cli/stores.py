@@ -68,7 +68,8 @@ def events(
     data, rows = [], [("record", "kind", "trial", "key", "at", "by", "seal")]
     for one in found:
         seal, when = one.chain.hex(), _time(one.at)
-        data.append({**one._asdict(), "body": one.told, "chain": seal})
+        said = dict(zip(type(one).__annotations__, one, strict=True))
+        data.append(said | {"body": one.told, "chain": seal})
         rows.append((str(one.seq), one.kind, _said(one.trial), one.key or "", when, one.actor, seal[:12]))
     show.result(json, data, rows=rows)
 

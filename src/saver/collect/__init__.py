@@ -9,15 +9,6 @@ from saver.collect.known import Budget
 from saver.collect.setup import Precise, Setup
 
 __all__ = [
-    "COLLECTORS",
-    "Budget",
-    "Campaign",
-    "Collector",
-    "Comparison",
-    "Knowledge",
-    "Precise",
-    "Setup",
-    "Statistics",
-    "Trial",
-    "Uncertain",
-]
+    "COLLECTORS", "Budget", "Campaign", "Collector", "Comparison", "Knowledge", "Precise", "Setup",
+    "Statistics", "Trial", "Uncertain",
+]  # fmt: skip

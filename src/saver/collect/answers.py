@@ -195,17 +195,11 @@ def uncertainty(setup: Setup, state: State, asked: Wanted) -> list[Uncertain]:
     if np.isinf(parts).any():
         parts = np.isinf(parts).astype(np.float64)
     shares, planned = parts / max(float(parts.sum()), 1e-300), _planned(setup, state)
-    rows = [
-        Uncertain(
-            int(s),
-            int(a),
-            f"{mdp.action_label(int(a))} in {mdp.state_label(int(s))}",
-            float(shares[s, a]),
-            int(rewards.counts[s, a]),
-            float(planned[s, a]),
-        )
-        for s, a in np.argwhere(c != 0.0)
-    ]
+    rows = []
+    for s, a in np.argwhere(c != 0.0).tolist():
+        name = f"{mdp.action_label(a)} in {mdp.state_label(s)}"
+        numbers = float(shares[s, a]), int(rewards.counts[s, a]), float(planned[s, a])
+        rows.append(Uncertain(s, a, name, *numbers))
     return sorted(rows, key=lambda row: -row.share)
 
 

@@ -69,18 +69,12 @@ def decide(setup: Setup, state: State) -> Asked:
     trial = Trial(state.asked + 1, candidate.kind, follows, draws)
     play, baseline = setup.promised(trial), trial.kind == "baseline"
     believed = foreseen(setup, made or state.plan, trial)
-    return Asked(
-        trial.number,
-        *candidate,
-        draws=draws,
-        plan=made,
-        exploration=exploration,
-        tickets={
-            name: keeper.freeze(state.books[name], play, baseline, believed.get(name))
-            for name, keeper in setup.keepers.items()
-        },
-        stream=stream,
-    )
+    tickets = {
+        name: keeper.freeze(state.books[name], play, baseline, believed.get(name))
+        for name, keeper in setup.keepers.items()
+    }
+    more = {"draws": draws, "plan": made, "exploration": exploration, "stream": stream}
+    return Asked(trial.number, *candidate, tickets=tickets, **more)
 
 
 def foreseen(setup: Setup, plan: Plan | None, trial: Trial) -> dict[str, float]:

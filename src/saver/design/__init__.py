@@ -7,16 +7,6 @@ from saver.design.plan import Plan, Warm
 from saver.design.planner import Planner
 
 __all__ = [
-    "Balance",
-    "Design",
-    "ExactDesign",
-    "Plan",
-    "Planner",
-    "Warm",
-    "coverage",
-    "dag",
-    "exact",
-    "is_tree",
-    "limit",
-    "tree",
-]
+    "Balance", "Design", "ExactDesign", "Plan", "Planner", "Warm", "coverage", "dag", "exact", "is_tree",
+    "limit", "tree",
+]  # fmt: skip

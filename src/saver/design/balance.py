@@ -44,23 +44,23 @@ def balanced(
         flows.append(flow)
         values.append(earned)
     y = np.full(len(means), 1.0 / len(means))
-    best = Balance(-np.inf, np.zeros(0), np.zeros(0), y, np.inf)
+    certificate, least = y, np.inf
     for _ in range(COLUMNS):
         b, top = walk.safest(np.tensordot(y / scales, means, 1))
         bound = top - float(np.sum(y * required / scales))
-        if bound < best.bound:
-            best = best._replace(bound=bound, y=y)
+        if bound < least:
+            certificate, least = y, bound
         flow, _, earned = walk.follow(b, means)
         flows.append(flow)
         values.append(earned)
         payoff = (np.array(values).T - required[:, None]) / scales[:, None]
         worst, x, y = game(payoff)
         size = CLOSED * float(np.max(np.abs(required) / scales) + np.max(np.abs(payoff)))
-        if best.bound - worst <= size or 0.0 < enough * best.bound <= worst or len(means) == 1:
+        if least - worst <= size or 0.0 < enough * least <= worst or len(means) == 1:
             break
     used = np.flatnonzero(x)
     flow = np.sum([x[k] * flows[k] for k in used], axis=0)
-    return best._replace(worst=float(worst), flow=flow, values=x @ np.array(values))
+    return Balance(float(worst), flow, x @ np.array(values), certificate, least)
 
 
 def refuse(found: Balance, required: Floats, scales: Floats, names: Sequence[str] | None) -> None:

@@ -34,7 +34,7 @@ class Walk:
     def moved(self, mdp: Mdp) -> Walk:
         """The same of a model whose moves are the same, and have other chances."""
         made, parts = copy(self), {"data": mdp.flow.data.copy(), "start": mdp.start.copy()}
-        made.nodes, made.steps = self.nodes._replace(**parts), self.steps.changed(**parts)
+        made.nodes, made.steps = self.nodes.changed(**parts), self.steps.changed(**parts)
         made.phases = None if self.phases is None else self.phases.changed(**parts)
         return made
 

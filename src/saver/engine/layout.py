@@ -152,21 +152,21 @@ def lay_rules(setup: Setup, truth: Truth, scene: Scene, policies: tuple[Floats, 
     needed = setup.designer.needed  # before anything is planned, or for good where the design never changes
     if known and setup.designer.fixed:
         needed = unplanned(setup, stage.grid.policy(design), 1)
+    # whether a reward can be drawn that its promise rules out: most promises are true
+    watched = bool(np.any(reward.least.ravel() < pairs.low) or np.any(reward.most.ravel() > pairs.high))
+    mdp, goes_on = problem.mdp, known and len(problem.mdp.layers) == problem.mdp.horizon
+    whole = goes_on and bool(mdp.flow[mdp.pairs(mdp.layers[-1])].nnz)
     ahead = [setup.offsets[policy.ndim == 3] for policy in (explore, design) if policy is not None]
     return Rules(
-        episodes=setup.episodes,
-        explorations=setup.explorations,
-        explore_by_clock=collector.explore_by_clock,
-        explore_tracked=setup.explores_in_turn,
-        explore_by_node=explore is not None and explore.ndim == 3,
-        tracked=tracked,
+        episodes=setup.episodes, explorations=setup.explorations,
+        explore_by_clock=collector.explore_by_clock, explore_tracked=setup.explores_in_turn,
+        explore_by_node=explore is not None and explore.ndim == 3, tracked=tracked,
         track_all=collector.track == "all",
         head_start=np.concatenate(ahead) if known else np.zeros((0, problem.mdp.actions)),
         design_by_node=design.ndim == 3,
         first_row=0 if explore is None or not known else len(rows_of(stage, explore)),
         plays_baseline=collector.design == "baseline" and not tracked,
-        learn_from_baseline=collector.learn_from_baseline,
-        plan=_plan_kind(setup, tracked),
+        learn_from_baseline=collector.learn_from_baseline, plan=_plan_kind(setup, tracked),
         replan=float(collector.replan),
         ledger=forms.NO_LEDGER if collector.ledger == "none" else KNOWN[LEDGERS[collector.ledger]],
         gate=GATES[collector.gate],
@@ -174,23 +174,13 @@ def lay_rules(setup: Setup, truth: Truth, scene: Scene, policies: tuple[Floats, 
         bounded=isinstance(problem.reward, Bounded),
         paths=collector.certified and known and not stage.deterministic,
         earner=collector.fallback == "earner" and known,
-        keeps_visits=collector.ledger in ("none", "latest", "plugin") and known,
-        law=reward.kind,
-        shared=world.outcome == SHARED,
-        values=np.array(list(truth.values.values())),
-        # whether a reward can be drawn that its promise rules out: most promises are true
-        watched=bool(np.any(reward.least.ravel() < pairs.low) or np.any(reward.most.ravel() > pairs.high)),
-        width=first_width(problem, setup.episodes),
-        extra=extra(problem, collector, setup.episodes),
-        caution=float(collector.caution),
-        paced=setup.designer.paced,
-        whole_plans=known
-        and len(problem.mdp.layers) == problem.mdp.horizon
-        and bool(problem.mdp.flow[problem.mdp.pairs(problem.mdp.layers[-1])].nnz),
-        needed=needed.ravel(),
-        known_variance=np.zeros((0, 0)) if variance is None else floored(variance),
+        keeps_visits=collector.ledger in ("none", "latest", "plugin") and known, law=reward.kind,
+        shared=world.outcome == SHARED, values=np.array(list(truth.values.values())), watched=watched,
+        width=first_width(problem, setup.episodes), extra=extra(problem, collector, setup.episodes),
+        caution=float(collector.caution), paced=setup.designer.paced, whole_plans=whole,
+        needed=needed.ravel(), known_variance=np.zeros((0, 0)) if variance is None else floored(variance),
         weighing=_weighing(setup, fair),
-    )
+    )  # fmt: skip
 
 
 def _weighing(setup: Setup, fair: bool) -> Weighing:

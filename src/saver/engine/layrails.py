@@ -106,12 +106,9 @@ def _stated(rail: Rail) -> dict[str, float]:
     promise = rail.promise
     (r0, r1), (c0, c1), (least, most) = rail.required_by, rail.credit_by, promise.bounds
     return {
-        "learned": rail.learned,
-        "sign": rail.sign,
+        "learned": rail.learned, "sign": rail.sign, "low": rail.low, "high": rail.high,
         "r0": r0, "r1": r1, "c0": c0, "c1": c1,
-        "unit": rail.unit,
-        "tolerance": ROUNDING * rail.unit,
-        "low": rail.low, "high": rail.high,
+        "unit": rail.unit, "tolerance": ROUNDING * rail.unit,
         "floor": promise.floor, "ceiling": promise.ceiling,
         "least": least, "most": most,
         "noise": promise.scale, "proxy": promise.scale**2,

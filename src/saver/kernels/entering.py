@@ -138,11 +138,8 @@ def count_designed(scene: Any, run: Any, g: Any, taken: int, visits: Any, last: 
         if c.model_free == 1:
             v, R = returned(c, s.total, s.gained, s.length, s.believed)
             s.gained, s.proxy, s.guessed, s.length = (
-                s.gained + s.total,
-                s.proxy + v,
-                s.guessed + R,
-                s.length + 1.0,
-            )
+                s.gained + s.total, s.proxy + v, s.guessed + R, s.length + 1.0,
+            )  # fmt: skip
             continue
         v = c.proxy * scene.noise[taken]
         run.now.units += v == c.full

@@ -5,14 +5,6 @@ from saver.safety.ledger import GATES, LOSSES, ORDERS, Book, Ledger, Terms, Tick
 from saver.safety.registry import LEDGERS, ledger_for
 
 __all__ = [
-    "GATES",
-    "LEDGERS",
-    "LOSSES",
-    "ORDERS",
-    "Book",
-    "Ledger",
-    "Terms",
-    "Ticket",
-    "ledger_for",
-]
+    "GATES", "LEDGERS", "LOSSES", "ORDERS", "Book", "Ledger", "Terms", "Ticket", "ledger_for",
+]  # fmt: skip
 __getattr__ = moved("saver.safety", {name: f"saver.play.{name}" for name in ("Play", "Stage", "stage_of")})

@@ -130,7 +130,7 @@ class Forecast:
             if not isinstance(least, Undefined) and (isinstance(error, Undefined) or error >= least):
                 break
             least, best = error, tried
-        return best._replace(policy=policy)
+        return Turnout(*best[:-2], policy, best.spending)
 
     def way(self, plan: Turnout) -> Way:
         """What it will cost."""
