@@ -20,6 +20,7 @@ import guarded_audit
 import guards
 import inthelimit
 import logs
+import loops
 import losses_audit
 import numbers_table
 import planning
@@ -55,6 +56,7 @@ BENCHMARKS: dict[str, Callable[[], Table]] = {
     "unknown-speed": unknown_speed.table,
     "logs": logs.table,
     "durable": durable.table,
+    "loops": loops.table,
     "reading": reading.table,
 }
 NUMBERS: dict[str, Callable[[], Table]] = {"numbers": numbers_table.table, "planning": planning.table}

@@ -29,8 +29,11 @@ from saver import (
     World,
     simulate,
 )
+from saver.engine.compiled import Setting, Worker
+from saver.engine.reference import Job
 from saver.errors import InvalidData, InvalidPolicy, InvalidProblem
 from saver.kernels.streams import normal, stream, uniform
+from saver.simulator import Truth
 
 pytestmark = pytest.mark.slow
 
@@ -425,3 +428,15 @@ def test_memory_is_bounded_by_the_checkpoints():
     tracemalloc.stop()
     assert found.estimates.shape == (3000, 2)
     assert peak < 5e6
+
+
+@pytest.mark.parametrize("name", ["lake", "gridworld", "shop"])
+def test_a_run_adds_up_as_it_would_alone_whatever_its_worker_has_played_before(name):
+    scenario = SCENARIOS[name]()
+    points = np.array([20, 60])
+    setting = Setting(Job(scenario, COLLECTORS["saver"], 60, Truth(scenario)), 5)
+    alone, after = setting.room(points, 1), setting.room(points, 2)
+    Worker(setting, np.zeros(1, dtype=np.int64)).play(range(1, 2), alone)
+    Worker(setting, np.zeros(1, dtype=np.int64)).play(range(2), after)
+    for one, other in zip(alone[1:], after[1:], strict=True):
+        assert one[0].tobytes() == other[1].tobytes()
