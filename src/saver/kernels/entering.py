@@ -104,7 +104,7 @@ def enter(  # noqa: PLR0912  (one step of the argument after the other)
 
 @inlined
 def count_safe(scene: Any, run: Any, g: Any, taken: int, past: bool, safe: Any) -> None:
-    """What the baseline earned and where it was, where V0 is learned: `Sums.add_safe`."""
+    """What the baseline earned and where it was, where V0 is learned: `Tallying.add_safe`."""
     for i in range(len(g.state)):
         c, s = g.fixed[i], g.state[i]
         if c.learned == 1:
@@ -124,7 +124,7 @@ def count_safe(scene: Any, run: Any, g: Any, taken: int, past: bool, safe: Any) 
 
 @inlined
 def count_designed(scene: Any, run: Any, g: Any, taken: int, visits: Any, last: Any) -> None:
-    """What a designed trial earned, where it was expected and where it was: `Sums.add`."""
+    """What a designed trial earned, where it was expected and where it was: `Tallying.add`."""
     noise, longest = last
     if g.paths:
         for p in range(0 if scene.one_way else len(visits)):

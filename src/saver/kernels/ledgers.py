@@ -114,7 +114,7 @@ def renewed_control(g: Any, now: Any, i: int, credited: bool) -> None:
 
 @inlined
 def bet_on(g: Any, i: int, centre: float) -> Any:
-    """`Bets.y` of the episode: what is bet on."""
+    """`Tallying.y` of the episode: what is bet on."""
     c, s = g.fixed[i], g.state[i]
     return (s.total - (s.guess - centre) - centre) / c.range
 

@@ -6,7 +6,7 @@ told designed trials are worth at least
 - sum X - u(sum v), where noise is sub-Gaussian: v = scale^2 sum discount^2t + span^2 / 4, or
   (scale sum discount^t + span / 2)^2 with `next_state=True`;
 - sum X - span excess(Q, R), where observations are bounded: Q = sum (X - guess)^2 with X taken to [0, 1], the
-  guess made when the trial was asked (`bernstein.guessed`). What is hidden takes 1 from the sum and adds 1 to
+  guess made when the trial was asked (`noise.guessed`). What is hidden takes 1 from the sum and adds 1 to
   Q and R.
 
 Order of asking, trials that are out, lost or cancelled, the gate and a learned V0 are those of `Certified`

@@ -123,7 +123,7 @@ def spread(low: float, high: float) -> float:
 def weigh(y: Any, weight: Any, table: Any, stake: Any, push: Any, moves: Any, A: Any) -> None:
     """The advantages in the prices, (Q - V) / unit, unit = max(V, sum_i scale_i spread of C_i) in each row.
 
-    As `rows.advantages` does for one guardrail. `stake[:, 0]` takes 1 / unit. `moves` [m, K] takes how V_i
+    As `passes.advantages` does for one guardrail. `stake[:, 0]` takes 1 / unit. `moves` [m, K] takes how V_i
     moves in a `mirror_step`, to first order: column 0 by the gains, column k + 1 per unit of multiplier k.
     """
     m = np.uint64(len(moves))
