@@ -15,12 +15,12 @@ from saver.simulator import knowledge_of
 
 def test_what_is_added_to_visits():
     bandit, grid = scenarios.bandit().problem, scenarios.gridworld().problem
-    assert np.all(Setup(bandit, "saver", 10).ahead(False) == 1.0)
-    assert np.all(Setup(bandit, "saver-paper", 10).ahead(False) == 0.0)
+    assert np.all(Setup(bandit, "saver", 10).head_start(False) == 1.0)
+    assert np.all(Setup(bandit, "saver-paper", 10).head_start(False) == 0.0)
     one, two = Setup(grid, "saver", 10), Setup(grid, "saver-opt", 999)
-    assert one.ahead(True).shape == (len(one.stage.nodes.state), 4)
-    assert np.all((one.ahead(True) > 0) & (one.ahead(True) < 1))
-    np.testing.assert_array_equal(one.ahead(True), two.ahead(True))  # of the model, not of the campaign
+    assert one.head_start(True).shape == (len(one.stage.nodes.state), 4)
+    assert np.all((one.head_start(True) > 0) & (one.head_start(True) < 1))
+    np.testing.assert_array_equal(one.head_start(True), two.head_start(True))  # of the model, not of the campaign
 
 
 def test_where_paths_are_random_first_visits_follow_the_design_on_average():

@@ -252,7 +252,7 @@ def test_what_a_trial_will_earn_is_foreseen_in_the_model_of_its_plan():
     campaign = Campaign(GRID.problem, "saver-opt", 200, seed=3)
     play(campaign, GRID.world, 120)
     again = Campaign.restore(GRID.problem, "saver-opt", campaign.state())
-    book = campaign._setup.guards[0].used
+    book = campaign._setup.rail_books[0].used
     trial, same = campaign.ask(), again.ask()
     seen, tally = campaign._state.plan.foresight, campaign._state.books[book].first
     assert trial.kind == "design"

@@ -231,3 +231,9 @@ def test_the_box_of_one_pair(below):
     if not below:
         close(high, 1.0 - least_by_bisection(-3.0 + 12.0 - 4.8, 15.0) / 15)
     assert ends(0.0, 0.0, coins) == (-1.0, 2.0)
+
+
+def test_what_was_expected_less_than_nothing_is_worth_what_it_can_be_at_most():
+    # min -2 x + 4 y with x + 4 y >= 1/2 in the unit square is -2: a theta below 0 would say -1
+    W, T, zero, one = np.array([-2.0, 4.0]), np.array([1.0, 4.0]), np.zeros(2), np.ones(2)
+    assert path_bound(0.5, W, T, zero, one) == -2.0
