@@ -20,7 +20,9 @@ def test_what_is_added_to_visits():
     one, two = Setup(grid, "saver", 10), Setup(grid, "saver-opt", 999)
     assert one.head_start(True).shape == (len(one.stage.nodes.state), 4)
     assert np.all((one.head_start(True) > 0) & (one.head_start(True) < 1))
-    np.testing.assert_array_equal(one.head_start(True), two.head_start(True))  # of the model, not of the campaign
+    np.testing.assert_array_equal(
+        one.head_start(True), two.head_start(True)
+    )  # of the model, not of the campaign
 
 
 def test_where_paths_are_random_first_visits_follow_the_design_on_average():

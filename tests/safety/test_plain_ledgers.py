@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from kept import problem
 
-from saver import SubGaussian
-from saver.play import Stage
-from saver.safety import LEDGERS, Terms
+from saver import SCENARIOS, Guardrail, Problem, SubGaussian
+from saver.errors import InvalidProblem
+from saver.play import Stage, stage_of
+from saver.safety import LEDGERS, Ledger, Terms
+from saver.safety.registry import ledger_for
 
 PLAIN = ["plugin", "latest", "paper"]
 
@@ -56,3 +58,22 @@ def test_a_trial_above_the_requirement_costs_nothing_while_it_is_out_and_counts_
         assert ledger.budget(book) == pytest.approx(before)
         ledger.abandon(book, 1, play, ran)
         assert ledger.budget(book) == pytest.approx(before + adds)
+
+
+def test_a_ledger_that_certifies_must_bound_a_value_that_is_learned(monkeypatch):
+    class Floor(Ledger):
+        certifies = True
+        tell = earned = None
+
+    class Bounding(Floor):
+        def values(self, book):
+            return 0.0, 1.0
+
+    known = SCENARIOS["bandit"]().problem
+    rail = Guardrail("calls", SubGaussian(0.1, 0.0, 1.0), alpha=0.25)
+    terms = Terms(Problem(known.mdp, known.target, known.baseline, guardrails=rail), 10, stage_of(known.mdp))
+    monkeypatch.setitem(LEDGERS, "floor", Floor)
+    with pytest.raises(InvalidProblem, match="the baseline's value of 'calls' is learned, of which"):
+        ledger_for("floor", terms)
+    monkeypatch.setitem(LEDGERS, "floor", Bounding)
+    assert isinstance(ledger_for("floor", terms), Bounding)

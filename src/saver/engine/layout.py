@@ -43,7 +43,7 @@ def only_reference(scenario: Scenario, collector: Collector) -> str | None:  # n
     """Why the compiled loop cannot run this, or None if it can."""
     world, problem = scenario.world, scenario.problem
     if collector.ledger != "none" and LEDGERS[collector.ledger] not in KNOWN:
-        return f"the ledger {collector.ledger!r} is one of the user's"
+        return f"the ledger {collector.ledger!r}, which it does not know"
     if collector.gate not in GATES:
         return f"the gate {collector.gate!r} is one of the user's"
     if callable(world.outcome):

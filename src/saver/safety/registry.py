@@ -15,14 +15,9 @@ LEDGERS: dict[str, type[Ledger]] = {
     "plugin": Plugin,
     "paper": Paper,
 }
-MODEL_FREE: dict[type[Ledger], type[Ledger]] = {
-    Certified: ModelFree,
-    Plugin: PluginModelFree,
-}  # without a model
-LEARNED_BASELINE: dict[type[Ledger], type[Ledger]] = {
-    Certified: LearnedBaseline,
-    ModelFree: LearnedModelFree,
-}  # V0 is learned
+Instead = dict[type[Ledger], type[Ledger]]  # what takes the place of a ledger
+MODEL_FREE: Instead = {Certified: ModelFree, Plugin: PluginModelFree}
+LEARNED_BASELINE: Instead = {Certified: LearnedBaseline, ModelFree: LearnedModelFree}
 
 
 def ledger_for(name: str, terms: Terms) -> Ledger:
@@ -34,4 +29,11 @@ def ledger_for(name: str, terms: Terms) -> Ledger:
             raise InvalidProblem(
                 f"the ledger {name!r} needs expected visits, and the transitions are Unknown; use 'certified'"
             )
-    return (LEARNED_BASELINE.get(kind, kind) if terms.rail.learned else kind)(terms)
+    if terms.rail.learned:
+        kind = LEARNED_BASELINE.get(kind, kind)
+        if kind.certifies and kind.values is Ledger.values:
+            raise InvalidProblem(
+                f"the ledger {name!r} certifies, and the baseline's value of {terms.rail.name!r} is learned, "
+                "of which it bounds nothing: give baseline_value, or a ledger with its own `values`"
+            )
+    return kind(terms)
