@@ -176,12 +176,7 @@ def names_of(name: str, names: Sequence[str] | None, count: int) -> tuple[str, .
 
 
 class Labels:
-    """The names of the states, or of the actions, of a model, which may have none.
-
-    Attributes:
-        kind: "state" or "action".
-        names: in order of their numbers, or None.
-    """
+    """The names of the states, or of the actions (`kind`), of a model, in order; None where it has none."""
 
     def __init__(self, kind: str, names: Sequence[str] | None) -> None:
         self.kind, self.names = kind, names
