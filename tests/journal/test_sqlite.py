@@ -1,5 +1,6 @@
 """What only a file can suffer."""
 
+import json
 import os
 import shutil
 import sqlite3
@@ -289,3 +290,25 @@ def test_a_database_of_each_schema_opens(tmp_path):
             assert campaign.tell(old.trial, old.event.episode) == "again"  # however it was written then
             trial = campaign.ask()
             assert campaign.tell(trial, *told(trial)) == "told"
+
+
+def test_what_earlier_versions_wrote_of_history_and_of_learned_values_is_what_it_was(tmp_path):
+    # written before fields of `History`, `Logged` and `Tally` had other names; with snapshots, which are
+    # compared with the records before them bit by bit
+    shutil.copy(DATA / "campaign-history.db", tmp_path / "old.db")
+    url, asked = f"sqlite:///{tmp_path / 'old.db'}", saver.load(DATA / "problem-history.json")
+    assert asked.history.episodes == 12
+    assert set(asked.history.rails) == {"calls", "costs"}
+    with saver.open(url, "logged", asked, "saver-opt", episodes=60, seed=1) as campaign:
+        assert campaign.verify().snapshots == 1
+        assert campaign.budget.of == pytest.approx({"calls": -1.0348899816929964, "costs": 26.38464012194291})
+        campaign.ask()
+    with saver.open(url, "unknown", mode="read") as campaign:
+        assert campaign.verify().snapshots == 1
+    state = json.loads((DATA / "state-history.json").read_text(encoding="utf-8"))
+    campaign = saver.Campaign.restore(asked, "saver-opt", state)
+    assert campaign.state() == state
+    saver.save(asked, tmp_path / "again.json")
+    assert json.loads((tmp_path / "again.json").read_text()) == json.loads(
+        (DATA / "problem-history.json").read_text()
+    )

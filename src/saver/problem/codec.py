@@ -32,11 +32,11 @@ TAG = "~"
 MOST = 2**28  # entries of an array
 SPARSE = 0.5  # an array with fewer entries than this share is written without its zeros
 NAMES: dict[type, str] = {}
+STORED: dict[type, dict[str, str]] = {}
 T = TypeVar("T")
 Reader = Callable[[dict[str, Any]], Any]
 _READERS: dict[str, Reader] = {}  # by the name that stands under TAG
-PLAIN = {type(None), bool, int, str}
-NESTED = (list, dict)  # of JSON
+PLAIN, NESTED = {type(None), bool, int, str}, (list, dict)  # of JSON
 FORMAT = 1  # of files
 BROKEN = (
     KeyError, TypeError, AttributeError, ValueError, IndexError, OverflowError, RecursionError, zlib.error,
@@ -44,11 +44,11 @@ BROKEN = (
 DTYPES = {"f8": np.float64, "i8": np.int64, "u1": np.uint8, "u2": np.uint16, "b1": np.bool_}
 
 
-def portable(name: str, **renamed: str) -> Callable[[type[T]], type[T]]:
-    """Let a dataclass be packed, under this name; fields are read under their old names too."""
+def portable(name: str, **stored: str) -> Callable[[type[T]], type[T]]:
+    """Let a dataclass be packed, under this name; `stored`: fields that travel under another name."""
 
     def register(cls: type[T]) -> type[T]:
-        NAMES[cls], _READERS[name] = name, partial(_of_fields, cls, renamed)
+        NAMES[cls], STORED[cls], _READERS[name] = name, stored, partial(_of_fields, cls)
         return cls
 
     return register
@@ -125,37 +125,39 @@ def _pack_fields(value: Any, small: bool, few: int) -> dict[str, Any]:
         shown = getattr(value, "__name__", cls.__name__)
         raise InvalidData(f"{shown} cannot be written: a {cls.__name__} is no plain data")
     plain: dict[str, Any] = {TAG: NAMES[cls]}
-    for field, default, usual in _layout(cls)[0]:
+    for field, named, default, usual in _layout(cls)[0]:
         item = getattr(value, field)
         if item is default:
             continue
         kind = type(item)
         if kind is not usual or kind is np.ndarray or item != default:
-            plain[field] = item if kind in PLAIN else pack(item, small=small, few=few)
+            plain[named] = item if kind in PLAIN else pack(item, small=small, few=few)
     return plain
 
 
 @cache
-def _layout(cls: Any) -> tuple[list[tuple[str, Any, type]], set[str], list[str]]:
-    """The fields that travel, what they need not say, and of which type that is; the names of all fields.
+def _layout(cls: Any) -> tuple[list[tuple[str, str, Any, type]], set[str], list[str]]:
+    """The fields that travel, under which names, what they need not say, and of which type that is.
 
-    And of those that are tuples, which JSON gives back as lists.
+    And the names of all fields, and of those that are tuples, which JSON gives back as lists.
     """
     fields, absent = dataclasses.fields(cls), dataclasses.MISSING
     usual = [(f, f.default if f.default_factory is absent else f.default_factory()) for f in fields if f.init]
-    written = [(field.name, default, type(default)) for field, default in usual]
+    stored = STORED.get(cls, {})
+    written = [(f.name, stored.get(f.name, f.name), default, type(default)) for f, default in usual]
     tuples = [field.name for field in fields if str(field.type).startswith("tuple")]
-    return written, {TAG, *(field.name for field in fields)}, tuples
+    return written, {TAG, *(stored.get(field.name, field.name) for field in fields)}, tuples
 
 
-def _of_fields(cls: type, renamed: dict[str, str], plain: dict[str, Any]) -> Any:
+def _of_fields(cls: type, plain: dict[str, Any]) -> Any:
     (_, known, tuples), given = _layout(cls), plain.copy()
-    for old in renamed.keys() & given.keys():
-        given[renamed[old]] = given.pop(old)
     if not given.keys() <= known:
         other = next(name for name in given if name not in known)
         raise InvalidData(f"it has {other!r} in a {plain[TAG]}, which this version does not know")
     del given[TAG]
+    for name, named in STORED.get(cls, {}).items():
+        if named in given:
+            given[name] = given.pop(named)
     for name in tuples:
         if name in given:
             given[name] = tuple(given[name])

@@ -136,7 +136,7 @@ def episodes_of(many: Columns, rows: Bools) -> Ints:
 # -- logged episodes of the baseline --
 
 
-@portable("logged", tilt="guessed")
+@portable("logged", guessed="tilt")
 @dataclass(eq=False)
 class Logged:
     """What logged baseline episodes say of one guardrail; more is better."""
@@ -171,7 +171,7 @@ class Logged:
         (self.seen.extend if isinstance(seen, Episode) else self.seen.extend_all)(s, a, column)
 
 
-@portable("history", guarded="rails")
+@portable("history", rails="guarded")
 @dataclass(frozen=True, eq=False)
 class History:
     """Logged episodes of a problem's baseline: all of them, not chosen for what they were.

@@ -7,4 +7,6 @@ from saver.safety.registry import LEDGERS, ledger_for
 __all__ = [
     "GATES", "LEDGERS", "LOSSES", "ORDERS", "Book", "Ledger", "Terms", "Ticket", "ledger_for",
 ]  # fmt: skip
-__getattr__ = moved("saver.safety", {name: f"saver.play.{name}" for name in ("Play", "Stage", "stage_of")})
+MOVED = {name: f"saver.play.{name}" for name in ("Play", "Stage", "stage_of")}
+MOVED |= {"learned": "saver.safety.learnedbaseline", "returns": "saver.safety.modelfree"}
+__getattr__ = moved("saver.safety", MOVED)

@@ -74,7 +74,7 @@ def forget(tables: dict[int, Any], asked_with: Iterable[int]) -> None:
             del tables[number]
 
 
-@portable("line", tilt="guessed")
+@portable("line", guessed="tilt")
 @dataclass(eq=False)
 class Line:
     """A trial in order of asking, from its ticket to what came of it."""
@@ -196,7 +196,7 @@ class Earnings:
             self.realised.ravel()[cells] += been
 
 
-@portable("safe-tally", tilt="guessed")
+@portable("safe-tally", guessed="tilt")
 @dataclass(eq=False)
 class SafeTally(Earnings):
     """Sums over baseline trials, where V0 is learned."""
@@ -206,7 +206,7 @@ class SafeTally(Earnings):
     vetoed: int = 0  # of these, those whose path may have been seen
 
 
-@portable("tally", tilt="guessed")
+@portable("tally", guessed="tilt")
 @dataclass(eq=False)
 class Tally(Visits, Earnings):
     """Sums over trials, [S, A] where it says by pair; what was earned is that of designed trials."""
