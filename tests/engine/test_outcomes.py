@@ -1,6 +1,7 @@
 """Worlds whose reward and constraint depend on each other or on the next state; one rule for observations."""
 
 import dataclasses
+import sys
 
 import numpy as np
 import pytest
@@ -109,6 +110,7 @@ def test_an_outcome_sees_the_step_and_the_next_state(capfd):
         episode = player.run(trial)
         assert episode.rewards.tolist() == [float(episode.states[1]), -1.0]
         assert episode.final_state == END
+    sys.modules["saver.engine.simulate"]._say.cache_clear()  # it is said once, and may have been
     compiled = simulate(asked, "uniform", episodes=400, runs=3, seed=1)
     said = capfd.readouterr().err
     assert "the world's outcome is a function: this runs in the reference engine" in said
