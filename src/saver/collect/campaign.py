@@ -100,8 +100,8 @@ class Campaign(Known):
         return campaign
 
     def _begin(self, setup: Setup, state: State, events: list[Event] | None) -> None:
-        super().__init__()
-        self._setup, self._state, self._events, self._warned = setup, state, events, False
+        super().__init__(setup, state, events)
+        self._warned = False
 
     def _take(self, event: Event) -> None:
         self._torn = True  # until all of it has happened

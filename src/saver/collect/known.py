@@ -81,11 +81,8 @@ def alone(method: F) -> F:
 class Known:
     """Answers from a state; who changes it is `Campaign`."""
 
-    _setup: Setup
-    _state: State
-    _events: list[Event] | None
-
-    def __init__(self) -> None:
+    def __init__(self, setup: Setup, state: State, events: list[Event] | None) -> None:
+        self._setup, self._state, self._events = setup, state, events
         self._lock, self._busy, self._torn = threading.RLock(), False, False
         self._width: tuple[Any, float] = (None, math.inf)
 

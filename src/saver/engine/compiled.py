@@ -161,7 +161,7 @@ class Worker:
         moves = None if s.known else self._moves()
         statistics = Statistics.of(s.scenario.problem, setup.knowledge, number, rewards, constraints, moves)
         required, paced = np.zeros((2, len(self.rails.state)))
-        asked_of_design(self.rails, run.now, s.episodes - number + 1, designer.paced, required, paced)
+        asked_of_design(self.rails, run.now, s.episodes - number + 1, designer.paced, True, required, paced)
         with s.lock if callable(s.collector.design) else nullcontext():
             made = designer.design(statistics, setup.variance(rewards), required, paced, self.warm)
         self.warm = made.warm if s.known else made.policy

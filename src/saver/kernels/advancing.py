@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from saver._jit import inlined, inner, loop
+from saver._jit import bare, inlined, inner, loop
 from saver.kernels.believing import next_plan
 from saver.kernels.checkpoints import fold, record, weigh
 from saver.kernels.entering import begin_ledgers
@@ -103,7 +103,8 @@ def advance(  # noqa: PLR0912  (every kind of event in one place)
         while now.done < last and run.stop[0] == 0:
             kind, until = PAST, g.history
             if not now.past:
-                kind, until = upcoming(scene, rules, run, g, several, min(last, out.checkpoints[now.point]))
+                until = min(last, out.checkpoints[now.point])
+                kind, until = upcoming(scene, rules, run, g, several, general, until)
                 if kind == NOTHING:
                     return PLAN
             fine = True
@@ -115,11 +116,12 @@ def advance(  # noqa: PLR0912  (every kind of event in one place)
                 fine = play_one_step(scene, rules, plays, run, g, kind, until, world[i])
             if not fine:
                 return REFUSED
-            if now.past:
-                remembered(scene, rules, plays, run, g)
-                continue
+            if general is not None:  # noqa: SIM102  (numba looks for just this test)
+                if now.past:
+                    remembered(scene, rules, plays, run, g)
+                    continue
             if now.done == out.checkpoints[now.point]:
-                record(scene, rules, plays, run, g, out)
+                record(scene, rules, plays, run, g, out, general)
                 now.point += 1
                 if rules.estimate == ESTIMATED:
                     return CHECK
@@ -132,8 +134,8 @@ def advance(  # noqa: PLR0912  (every kind of event in one place)
         now.row, now.done = i + 1, NOTHING
 
 
-@inlined
-def upcoming(scene: Any, rules: Any, run: Any, g: Any, several: Any, until: int) -> Any:
+@bare
+def upcoming(scene: Any, rules: Any, run: Any, g: Any, several: Any, general: Any, until: int) -> Any:
     """The kind of the next episodes, and how long they are alike; NOTHING if the caller is to plan first."""
     now, number = run.now, run.now.done + 1
     if now.enough == 1 and 2 * number > rules.episodes:
@@ -152,7 +154,7 @@ def upcoming(scene: Any, rules: Any, run: Any, g: Any, several: Any, until: int)
     if number >= now.next_plan:
         if rules.plan == OUTSIDE:
             return NOTHING, until
-        plan(scene, rules, run, g, several)
+        plan(scene, rules, run, g, several, general)
         now.next_plan = next_plan(number, rules.replan)
     return DESIGN, min(until, now.next_plan - 1)
 

@@ -29,7 +29,7 @@ from saver.kernels.candidates import nearest
 from saver.kernels.entering import add_up, true_budget
 from saver.kernels.forms import CERTAINTY, IMPORTANCE, NO_LEDGER, P_CEILING, P_FLOOR, P_VARIANCE, SAFE
 from saver.kernels.keeping import COUNT, MEAN, SQUARES
-from saver.kernels.ledgers import believed
+from saver.kernels.ledgers import believed, budget_at
 
 # Rows of `Scales.pairs`, of `Scales.each` and of `Scales.sums`
 T, TOTAL, SQUARED, GUESS, MADE = range(5)
@@ -38,12 +38,12 @@ GAINED, NOISE, DRAWN = range(3)
 
 
 @inner
-def record(scene: Any, rules: Any, plays: Any, run: Any, g: Any, out: Any) -> None:
+def record(scene: Any, rules: Any, plays: Any, run: Any, g: Any, out: Any, general: Any) -> None:
     """Write one column of `out`; an estimate with estimated transitions is left to the caller."""
     now, at = run.now, run.now.point
     if rules.ledger == NO_LEDGER and rules.keeps_visits:
         add_up(plays.weights, run.visited, now, g)
-    record_budgets(now, g, plays.visits[SAFE], out)
+    record_budgets(now, g, plays.visits[SAFE], out, general)
     out.common[at].baseline_share = now.baseline / now.done
     if rules.weighing.wanted:
         always(rules, run, out, at)
@@ -68,15 +68,20 @@ def record(scene: Any, rules: Any, plays: Any, run: Any, g: Any, out: Any) -> No
 
 
 @inner
-def record_budgets(now: Any, g: Any, safe: Any, out: Any) -> None:
-    """Of each guardrail, and of that which is nearest to its line: the true one, and what is believed."""
+def record_budgets(now: Any, g: Any, safe: Any, out: Any, general: Any) -> None:
+    """True and believed, of each and of that nearest to its line; `general` is None: one of known value."""
     at, least = now.point, np.inf
     for i in range(len(g.state)):
         budget, unit = true_budget(g, now, i), g.fixed[i].true_unit
-        out.rails[i, at].budgets, out.rails[i, at].ledgers = budget, believed(g, now, i, safe)
+        found = budget_at(g, now, i, g.fixed[i].low)
+        if general is not None:
+            found = believed(g, now, i, safe)
+        out.rails[i, at].budgets, out.rails[i, at].ledgers = budget, found
         if i == 0 or budget / unit < least:
             least, out.common[at].budget = budget / unit, budget
-    out.common[at].ledger = nearest(now, g, safe)[1]
+        out.common[at].ledger = found
+    if general is not None:
+        out.common[at].ledger = nearest(now, g, safe)[1]
 
 
 @inner

@@ -325,18 +325,20 @@ def hidden_after(g: Any, i: int, rate: float, v: float, length: float) -> Any:
 
 
 @jit
-def asked_of_design(g: Any, now: Any, remaining: int, paced: bool, required: Any, pace: Any) -> None:
+def asked_of_design(g: Any, now: Any, left: int, paced: bool, general: Any, required: Any, pace: Any) -> None:
     """What is required of a design by each guardrail, and the pace, [m] each: `Certified.pace`."""
     for i in range(len(g.state)):
         c, s, value = g.fixed[i], g.state[i], value_of(g, i)
         required[i] = pace[i] = required_at(g, i, value)
         if not paced:
             continue
-        n, base = now.done - now.baseline + remaining, now.baseline
+        n, base = now.done - now.baseline + left, now.baseline
         debt = required[i] - s.last_low - base * credit_at(g, i, value)
         rate = required[i] / c.length if s.length == 0.0 else s.gained / s.length
-        v, length = s.proxy + remaining * s.last_proxy, s.length + remaining * s.last_longest
-        hidden = hidden_after(g, i, rate, v, length)
+        v, length = s.proxy + left * s.last_proxy, s.length + left * s.last_longest
+        hidden = missing(rate, v, length, rule_of(g, i, NOISE))
+        if general is not None:
+            hidden = hidden_after(g, i, rate, v, length)
         if c.learned == 1:
             kappa = base - c.r1 * (n + base)
             hidden += abs(kappa) * (s.value_high - s.value_low) / 2

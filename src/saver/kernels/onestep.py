@@ -65,7 +65,9 @@ def play_one_step(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in re
             if same:
                 exact += 1
             elif certified:
-                designed, gained, bound = earned_one(g, designed, gained, bound, x, low)
+                designed, gained = designed + 1, gained + x
+                by_low, by_sum = bound + low, gained - g.table[unsigned(designed)]
+                bound = by_sum if by_sum > by_low else by_low
                 if rules.paced or kind == EARN:
                     state.last_low = low
             else:
@@ -83,14 +85,6 @@ def play_one_step(  # noqa: PLR0912, PLR0915  (one loop whose numbers stay in re
     counts = (k, explored, base, exact, designed, designed)
     keep_sums(now, state, counts, (earned, worst, bound, gained, designed * c.full, designed * 1.0))
     return True
-
-
-@inlined
-def earned_one(g: Any, designed: int, gained: float, bound: float, x: float, low: float) -> Any:
-    """What the ledger counts with one designed episode more."""
-    designed, gained = designed + 1, gained + x
-    by_low, by_sum = bound + low, gained - g.table[unsigned(designed)]
-    return designed, gained, by_sum if by_sum > by_low else by_low
 
 
 @inlined

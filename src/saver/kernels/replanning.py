@@ -21,7 +21,7 @@ from saver.kernels.tracking import comes_first, pick, rate, rate_all
 
 
 @inlined
-def plan(scene: Any, rules: Any, run: Any, g: Any, several: Any) -> None:
+def plan(scene: Any, rules: Any, run: Any, g: Any, several: Any, general: Any) -> None:
     """The design for what is believed now, and the tracker's choices for it."""
     now, b, M = run.now, run.tracker.b[rules.first_row :], run.spread[0]
     if rules.plan == TREE and now.planned and not now.whole:
@@ -40,7 +40,7 @@ def plan(scene: Any, rules: Any, run: Any, g: Any, several: Any) -> None:
     elif rules.plan == DAG:
         plan_dag(scene, rules, run, b)
     else:
-        plan_one(scene, rules, run, g, several, b)
+        plan_one(scene, rules, run, g, several, general, b)
     now.planned = 1
     states = scene.nodes.state if rules.design_by_node else scene.every
     rate_all(run.tracker, rules.first_row, states, now.enough, run.needed, run.seen)
@@ -118,7 +118,7 @@ def plan_dag(scene: Any, rules: Any, run: Any, b: Any) -> None:
 
 
 @inner
-def plan_one(scene: Any, rules: Any, run: Any, g: Any, several: Any, b: Any) -> None:
+def plan_one(scene: Any, rules: Any, run: Any, g: Any, several: Any, general: Any, b: Any) -> None:
     """The exact design of the only decision; elsewhere play is uniform."""
     only, A, m = scene.nodes.state[0], run.variance.shape[1], len(g.state)
     means, required, paced, w = np.empty((m, A)), np.empty(m), np.empty(m), np.empty(A)
@@ -127,7 +127,7 @@ def plan_one(scene: Any, rules: Any, run: Any, g: Any, several: Any, b: Any) -> 
         w[a] = scene.pairs[p].weight * scene.pairs[p].weight * run.variance[only, a]
         for i in range(m):
             means[i, a] = likely_mean(g, run.seen, i, p)
-    asked_of_design(g, run.now, rules.episodes - run.now.done, rules.paced, required, paced)
+    asked_of_design(g, run.now, rules.episodes - run.now.done, rules.paced, general, required, paced)
     allowed = scene.nodes.available[only]
     row = one_row(w, means, allowed, required, paced, several)
     for s in range(b.shape[0]):

@@ -189,7 +189,7 @@ def program_of(study: Any, nodes: Any, model: Any, run: Any, g: Any, w: Any, see
     """The program, as `safe_plan` and `pose` put it, and whether it is of the usual kind."""
     mean = hope(seen.gains, seen.counted, study.floor, study.ceiling)
     pace, required = np.zeros(1), np.zeros(1)
-    asked_of_design(g, run.now, study.episodes - run.now.done, study.paced, required, pace)
+    asked_of_design(g, run.now, study.episodes - run.now.done, study.paced, True, required, pace)
     b, top = safest(model, mean)
     required[0], values = attainable(required[0], pace[0], top), np.array([top])
     anywhere, shape = np.zeros(len(w), dtype=np.bool_), (1, w.shape[0], w.shape[1])
