@@ -309,18 +309,19 @@ def likely_mean(g: Any, seen: Any, i: int, p: int) -> Any:
 
 
 @bare
-def hidden_after(g: Any, i: int, rate: float, v: float, length: float) -> Any:
+def hidden_after(g: Any, i: int, rate: float, v: float, length: float, general: Any) -> Any:
     """`Certified.hidden_after`: what chance may hide after so much, if `rate` is earned on average."""
     c, s = g.fixed[i], g.state[i]
-    if c.bets == 1:
-        x = min(max((rate - c.floor) / (c.ceiling - c.floor), 0.0), 1.0)
-        Q = (s.sum_v + x * (1.0 - x) / c.alike) * (length / c.length) / (s.length / c.length + 1.0)
-        return c.range * spent(g.bets[0, i, 0], g.bets[0, i, 1], Q)
-    if c.model_free == 1 and c.bounded == 1:
-        x = min(max(part(c, rate, 1.0), 0.0), 1.0)
-        coins, grows = x * (1.0 - x), length / (s.length + 1.0)
-        rule = returns_rule(g, i, NOISE)
-        return c.span * excess((s.proxy + coins) * grows, (s.guessed + x * coins) * grows, rule)
+    if general is not None:
+        if c.bets == 1:
+            x = min(max((rate - c.floor) / (c.ceiling - c.floor), 0.0), 1.0)
+            Q = (s.sum_v + x * (1.0 - x) / c.alike) * (length / c.length) / (s.length / c.length + 1.0)
+            return c.range * spent(g.bets[0, i, 0], g.bets[0, i, 1], Q)
+        if c.model_free == 1 and c.bounded == 1:
+            x = min(max(part(c, rate, 1.0), 0.0), 1.0)
+            coins, grows = x * (1.0 - x), length / (s.length + 1.0)
+            rule = returns_rule(g, i, NOISE)
+            return c.span * excess((s.proxy + coins) * grows, (s.guessed + x * coins) * grows, rule)
     return missing(rate, v, length, rule_of(g, i, NOISE))
 
 
@@ -336,9 +337,7 @@ def asked_of_design(g: Any, now: Any, left: int, paced: bool, general: Any, requ
         debt = required[i] - s.last_low - base * credit_at(g, i, value)
         rate = required[i] / c.length if s.length == 0.0 else s.gained / s.length
         v, length = s.proxy + left * s.last_proxy, s.length + left * s.last_longest
-        hidden = missing(rate, v, length, rule_of(g, i, NOISE))
-        if general is not None:
-            hidden = hidden_after(g, i, rate, v, length)
+        hidden = hidden_after(g, i, rate, v, length, general)
         if c.learned == 1:
             kappa = base - c.r1 * (n + base)
             hidden += abs(kappa) * (s.value_high - s.value_low) / 2
