@@ -237,3 +237,4 @@ def test_what_was_expected_less_than_nothing_is_worth_what_it_can_be_at_most():
     # min -2 x + 4 y with x + 4 y >= 1/2 in the unit square is -2: a theta below 0 would say -1
     W, T, zero, one = np.array([-2.0, 4.0]), np.array([1.0, 4.0]), np.zeros(2), np.ones(2)
     assert path_bound(0.5, W, T, zero, one) == -2.0
+    assert path_bound(0.5, np.array([-0.5, 4.0]), T, zero, one) == -0.5
