@@ -37,7 +37,7 @@ COINS = Rule.of(Bounded(-1.0, 2.0), LEVEL, 0.0, 50.0)
 NORMAL = Rule.of(SubGaussian(0.5), LEVEL, 4.0, 50.0)
 
 
-def close(found, wanted):
+def check_close(found, wanted):
     assert found == pytest.approx(wanted, rel=1e-7, abs=1e-7)
 
 
@@ -69,43 +69,43 @@ def least_by_bisection(total, length, low=-1.0, high=2.0):
 
 @pytest.mark.parametrize(("Q", "R"), [(0.0, 0.0), (3.0, 1.0), (20.0, 15.0), (7.0, 0.0), (100.0, 30.0)])
 def test_how_far_returns_may_be_above_their_means(Q, R):
-    close(excess(Q, R, RETURNS), excess_by_bisection(Q, R))
+    check_close(excess(Q, R, RETURNS), excess_by_bisection(Q, R))
     for i, rate in enumerate(RETURNS.rates):
-        close(cost(Q, R, RETURNS, i), rate**2 / 2.0 * (Q - R) + psi(rate) * R)
-    close(returns_between(30.0, 0.0, Q, R, 4.0, RETURNS)[0], 30.0 - 4.0 * excess_by_bisection(Q, R))
+        check_close(cost(Q, R, RETURNS, i), rate**2 / 2.0 * (Q - R) + psi(rate) * R)
+    check_close(returns_between(30.0, 0.0, Q, R, 4.0, RETURNS)[0], 30.0 - 4.0 * excess_by_bisection(Q, R))
 
 
 @pytest.mark.parametrize("hidden", [0.0, 2.0, 5.0])
 def test_what_baseline_returns_say_where_some_are_hidden(hidden):
     low, high = returns_between(30.0, hidden, 9.0, 4.0, 2.5, RETURNS)
-    close(low, 30.0 - 2.5 * (hidden + excess_by_bisection(9.0 + hidden, 4.0 + hidden)))
-    close(high, 30.0 + 2.5 * (hidden + excess_by_bisection(9.0 + hidden, 5.0 + hidden)))
+    check_close(low, 30.0 - 2.5 * (hidden + excess_by_bisection(9.0 + hidden, 4.0 + hidden)))
+    check_close(high, 30.0 + 2.5 * (hidden + excess_by_bisection(9.0 + hidden, 5.0 + hidden)))
 
 
 def test_what_the_next_return_is_guessed_to_be():
-    close(guessed(4.0, 3.0, math.nan), (0.5 + 3.0) / 5.0)
-    close(guessed(0.0, 0.0, math.nan), 0.5)
-    close(guessed(4.0, 3.0, 0.2), (4.0 * 0.2 + 10.0 * 0.7) / 14.0)
+    check_close(guessed(4.0, 3.0, math.nan), (0.5 + 3.0) / 5.0)
+    check_close(guessed(0.0, 0.0, math.nan), 0.5)
+    check_close(guessed(4.0, 3.0, 0.2), (4.0 * 0.2 + 10.0 * 0.7) / 14.0)
     assert guessed(100.0, 100.0, 2.0) == 1.0
     assert guessed(100.0, 0.0, -1.0) == 0.0
 
 
 @pytest.mark.parametrize(("total", "length"), [(10.0, 20.0), (-15.0, 20.0), (39.0, 20.0), (0.5, 3.0)])
 def test_the_bound_of_bounded_observations_of_any_range(total, length):
-    close(least(total, 0.0, length, COINS), least_by_bisection(total, length))
+    check_close(least(total, 0.0, length, COINS), least_by_bisection(total, length))
     rate = total / length
-    close(missing(rate, 0.0, length, COINS), total - least_by_bisection(total, length))
+    check_close(missing(rate, 0.0, length, COINS), total - least_by_bisection(total, length))
     low, high = means_between(total, 0.0, 0.0, length, COINS, 1.0, LEVEL)
-    close(low, least_by_bisection(total, length))
-    close(high, length - least_by_bisection(length - total, length))  # -1 + 2 = 1 a step, turned round
+    check_close(low, least_by_bisection(total, length))
+    check_close(high, length - least_by_bisection(length - total, length))  # -1 + 2 = 1 a step, turned round
     low, high = means_between(total, 2.0, 0.0, length, COINS, 1.0, LEVEL)
-    close(low, least_by_bisection(total - 2.0, length))
-    close(high, length - least_by_bisection(length - total - 2.0, length))
+    check_close(low, least_by_bisection(total - 2.0, length))
+    check_close(high, length - least_by_bisection(length - total - 2.0, length))
 
 
 def test_observations_at_an_end_of_their_range_and_none():
     assert least(-20.0, 0.0, 20.0, COINS) == -20.0
-    close(least(40.0, 0.0, 20.0, COINS), least_by_bisection(40.0, 20.0))
+    check_close(least(40.0, 0.0, 20.0, COINS), least_by_bisection(40.0, 20.0))
     assert least(0.0, 0.0, 0.0, COINS) == 0.0
     assert least(3.0, 0.0, 5.0, NORMAL) == 3.0
 
@@ -113,23 +113,23 @@ def test_observations_at_an_end_of_their_range_and_none():
 def test_the_bound_of_noise():
     assert NORMAL.rho == best_rho(4.0, LEVEL)
     u = math.sqrt(2 * (3 + NORMAL.rho) * math.log(math.sqrt((3 + NORMAL.rho) / NORMAL.rho) / 0.1 + 1))
-    close(mixture(3.0, NORMAL.rho, LEVEL), u)
-    close(least(7.0, 3.0, 9.0, NORMAL), 7.0 - u)
+    check_close(mixture(3.0, NORMAL.rho, LEVEL), u)
+    check_close(least(7.0, 3.0, 9.0, NORMAL), 7.0 - u)
     w = math.sqrt((3 + 2.0) * math.log((3 + 2.0) / (2.0 * LEVEL**2)))
-    close(mixture_two_sided(3.0, 2.0, LEVEL), w)
+    check_close(mixture_two_sided(3.0, 2.0, LEVEL), w)
     assert means_between(7.0, 1.5, 3.0, 9.0, NORMAL, 2.0, LEVEL) == pytest.approx((5.5 - w, 8.5 + w))
     assert means_between(7.0, 1.5, 0.0, 9.0, NORMAL, 2.0, LEVEL) == (5.5, 8.5)
     narrow = math.sqrt((0.5 + 2.0) * math.log((0.5 + 2.0) / (2.0 * LEVEL**2)))
     assert means_between(7.0, 0.0, 0.5, 9.0, NORMAL, 2.0, LEVEL) == pytest.approx(
         (7.0 - narrow, 7.0 + narrow)
     )
-    close(unseen(3.0, 2.0, math.log(LEVEL)), mixture(3.0, 2.0, LEVEL))
+    check_close(unseen(3.0, 2.0, math.log(LEVEL)), mixture(3.0, 2.0, LEVEL))
 
 
 @pytest.mark.parametrize("part", [0.0, 0.3, -2.0])
 def test_both_sums_at_once(part):
     beta = 2 * math.log(1 / LEVEL) + math.log((1 + 3.0 / 0.7) * (1 + 5.0 / 0.4))
-    close(joint_boundary(3.0, 5.0, part, 0.7, 0.4, LEVEL), math.sqrt(beta * (3.7 + part**2 * 5.4)))
+    check_close(joint_boundary(3.0, 5.0, part, 0.7, 0.4, LEVEL), math.sqrt(beta * (3.7 + part**2 * 5.4)))
 
 
 def lowest(D, W, T, lower, upper):
@@ -152,12 +152,12 @@ def paths(seed):
 def test_bounds_of_paths_are_linear_programs(seed):
     rng, T, lower, upper, earned = paths(seed)
     W = T + rng.normal(0.0, 5.0, len(T))  # some of them below 0
-    close(path_bound(earned, W, T, lower, upper), lowest(earned, W, T, lower, upper))
+    check_close(path_bound(earned, W, T, lower, upper), lowest(earned, W, T, lower, upper))
     w0, count = rng.random(len(T)), 7.0
     below, above = earned - rng.random(), earned + rng.random()
     low, high = paths_between(below, above, count, w0, T, lower, upper)
-    close(low, lowest(below, count * w0, T, lower, upper))
-    close(high, -lowest(-above, count * w0, T, -upper, -lower))
+    check_close(low, lowest(below, count * w0, T, lower, upper))
+    check_close(high, -lowest(-above, count * w0, T, -upper, -lower))
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -171,7 +171,7 @@ def test_what_both_kinds_of_trials_are_worth_where_paths_are_random(seed):
     for phi in (kappa / count, 0.0):
         M0 = below if phi >= 0.0 else above
         wanted.append(phi * M0 + lowest(D, W + kappa * w0 - phi * T0, T, lower, upper))
-    close(joint_paths(D, kappa, count, below, above, W, T, w0, T0, lower, upper), max(wanted))
+    check_close(joint_paths(D, kappa, count, below, above, W, T, w0, T0, lower, upper), max(wanted))
 
 
 def gains_by_bisection(logs, capital):
@@ -181,13 +181,13 @@ def gains_by_bisection(logs, capital):
 @pytest.mark.parametrize("steps", [1.0, 16.0])
 def test_what_a_capital_has_won(steps):
     capital, rng = Capital.of(LEVEL, EPISODES, steps), np.random.default_rng(3)
-    close(logsumexp(capital.weights), math.log(LEVEL))
+    check_close(logsumexp(capital.weights), math.log(LEVEL))
     logs = np.log1p(np.outer(capital.rates, rng.uniform(-0.4, 0.6, 80))).sum(axis=1)
-    close(fewest_gains(logs, *capital), gains_by_bisection(logs, capital))
-    close(spent(*capital, 5.0), -gains_by_bisection(-(capital.rates**2) * 2.5, capital))
+    check_close(fewest_gains(logs, *capital), gains_by_bisection(logs, capital))
+    check_close(spent(*capital, 5.0), -gains_by_bisection(-(capital.rates**2) * 2.5, capital))
     owed = logs.copy()
     owe(owed, capital.rates, 6.0, 2.0)
-    close(owed, logs - capital.rates**2 / 2.0 * 4.0 - psi(capital.rates) * 2.0)
+    check_close(owed, logs - capital.rates**2 / 2.0 * 4.0 - psi(capital.rates) * 2.0)
 
 
 def shrunk(counts, mean, squares, low, high, usual):
@@ -214,22 +214,22 @@ def test_the_table_that_explains_returns(seed):
     mean, squares = rng.uniform(low, high, n), counts * rng.random(n)
     m = np.empty(n)
     control(counts, mean, squares, low, high, 0.4, m)
-    close(m, shrunk(counts, mean, squares, low, high, 0.4))
+    check_close(m, shrunk(counts, mean, squares, low, high, 0.4))
 
 
 @pytest.mark.parametrize("below", [True, False])
 def test_the_box_of_one_pair(below):
     coins, noise = Numbers(0.25, -1.0, 2.0, below, COINS), Numbers(0.25, -1.0, 2.0, below, NORMAL)
     low, high = ends(12.0, 0.4, coins)
-    close(low, least_by_bisection(4.8, 12.0) / 12)
-    close(high, 2.0 if below else 1.0 - least_by_bisection(12.0 - 4.8, 12.0) / 12)
+    check_close(low, least_by_bisection(4.8, 12.0) / 12)
+    check_close(high, 2.0 if below else 1.0 - least_by_bisection(12.0 - 4.8, 12.0) / 12)
     low, high = ends(12.0, 0.4, noise)
     w = (mixture if below else mixture_two_sided)(3.0, NORMAL.rho, LEVEL) / 12
-    close((low, high), (max(0.4 - w, -1.0), 2.0 if below else min(0.4 + w, 2.0)))
+    check_close((low, high), (max(0.4 - w, -1.0), 2.0 if below else min(0.4 + w, 2.0)))
     low, high = ends_hiding(12.0, 0.4, 3.0, coins, math.log(LEVEL))  # three more, at their worst
-    close(low, least_by_bisection(4.8 - 3.0, 15.0) / 15)
+    check_close(low, least_by_bisection(4.8 - 3.0, 15.0) / 15)
     if not below:
-        close(high, 1.0 - least_by_bisection(-3.0 + 12.0 - 4.8, 15.0) / 15)
+        check_close(high, 1.0 - least_by_bisection(-3.0 + 12.0 - 4.8, 15.0) / 15)
     assert ends(0.0, 0.0, coins) == (-1.0, 2.0)
 
 
