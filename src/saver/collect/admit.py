@@ -9,12 +9,14 @@ import numpy as np
 from saver._types import Floats
 from saver.collect.events import Abandoned, Cancelled, Extended, Recalled, Told, Trial
 from saver.collect.setup import Setup
+from saver.collect.showing import recall
 from saver.collect.state import State
 from saver.errors import CampaignEnded, InvalidData
 from saver.estimate.importance import importance_return
 from saver.problem import checks
 from saver.problem.episode import Episode
 from saver.problem.history import History, check_possible, check_propensities, check_told, fits
+from saver.problem.statement import Problem
 
 
 def may_ask(setup: Setup, state: State) -> None:
@@ -82,12 +84,18 @@ def cancelled(setup: Setup, state: State, trial: Trial | int, unseen: bool) -> C
     return Cancelled(number, unseen)
 
 
-def recalled(setup: Setup, history: Any) -> Recalled:
+def recalled(problem: Problem, history: Any) -> Recalled:
     """Logged baseline episodes, or their sums."""
     if isinstance(history, History):
-        fits(setup.problem, history)
+        fits(problem, history)
         return Recalled(history)
-    return Recalled(History.of(setup.problem, history))
+    return Recalled(recall(problem, history))
+
+
+def shown_by(problem: Problem, history: History | None) -> Any:
+    """What logged episodes show of policies, if it is about what this problem requires."""
+    shown = None if history is None else history.shown
+    return shown if shown is not None and not problem.mdp.known and shown.fits(problem) else None
 
 
 def find(state: State, trial: Trial | int, lost: str = "abandoned; what came of it cannot be told") -> Trial:

@@ -7,7 +7,7 @@ from typing import Any
 from saver._jit import brief
 from saver.collect.events import Abandoned, Asked, Cancelled, Event, Extended, Recalled, Told, Trial
 from saver.collect.setup import Setup
-from saver.collect.state import State, following, policy_of, settle
+from saver.collect.state import State, following, policy_of, settle, shown_of
 from saver.estimate.importance import take_weighted
 
 
@@ -43,6 +43,8 @@ def _asked(setup: Setup, state: State, event: Asked) -> None:
     follows = policy_of(setup, event.policy, event.by_step, plan, state.exploration)
     state.asked, state.stream = event.number, event.stream or state.stream
     state.explored += event.kind == "explore"
+    if (shown := shown_of(event)) is not None:
+        state.played[shown] = state.played.get(shown, 0) + 1
     state.out[event.number] = trial = Trial(event.number, event.kind, follows, event.draws)
     state.outstanding.add(event.number, event.kind, setup.stage.play(follows))
     play = setup.promised(trial)

@@ -83,14 +83,16 @@ class Campaign(Known):
         until: Precise | None = None,
     ) -> None:
         checks.choice("keep", keep, KEEP)
-        setup = Setup(problem, collector, episodes, knowledge, losses, order, until)
-        check_stopping(problem, setup.until)
-        with plainly(setup.small):
+        checks.kind("problem", problem, Problem)
+        past = problem.history if history is None else history
+        with plainly(is_small(problem)):
+            event = None if past is None else admit.recalled(problem, past)
+            shown = admit.shown_by(problem, None if event is None else event.history)
+            setup = Setup(problem, collector, episodes, knowledge, losses, order, until, shown)
+            check_stopping(problem, setup.until)
             self._begin(setup, State.begin(setup, seed), [] if keep == "episodes" else None)
-            if history is None:
-                history = problem.history
-            if history is not None:
-                self._take(admit.recalled(setup, history))
+            if event is not None:
+                self._take(event)
 
     @classmethod
     def of(cls, setup: Setup, state: State, events: list[Event] | None = None) -> Campaign:

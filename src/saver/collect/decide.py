@@ -12,9 +12,10 @@ import numpy as np
 
 from saver._jit import brief
 from saver._types import Bools, Floats, Ints
-from saver.collect.events import BASELINE, EXPLORE, PLAN, Asked, Plan, Trial
+from saver.collect.events import BASELINE, EXPLORE, PLAN, SHOWN, Asked, Plan, Trial
 from saver.collect.knowledge import Statistics
 from saver.collect.setup import Setup
+from saver.collect.shares import shares_of
 from saver.collect.state import (
     DESIGNED,
     KINDS,
@@ -59,8 +60,11 @@ def decide(setup: Setup, state: State) -> Asked:
             plan = following(setup, made, state.more)
         candidate = design(setup, state, plan)
     follows = policy_of(setup, *candidate[1:], None if plan is None else plan.policy, explored)
-    if not affordable(setup, state, follows):
-        candidate, follows = fall_back(setup, state)
+    else_shown = made or state.plan
+    if candidate.kind == "design" and else_shown is not None and else_shown.sooner:
+        candidate, follows = shown_first(setup, state, else_shown)
+    elif not affordable(setup, state, follows):
+        candidate, follows = fall_back(setup, state, else_shown)
     draws: Any = None
     stream: tuple[int, ...] = ()
     if not follows.sure:
@@ -133,7 +137,21 @@ def new_plan(setup: Setup, state: State) -> Plan:
     policy = setup.stage.grid.policy(made.policy)
     until = int(next_plan(number, float(setup.collector.replan)))
     reach = None if made.reach is None else made.reach[setup.stage.grid.step, setup.stage.grid.state]
-    return Plan(policy.by_step, policy.rows, until, number, made.warm, reach, made.needed, made.foresight)
+    shares, sooner = None, False
+    if setup.known and setup.collector.design == "exact" and setup.behind_gate:
+        shares, sooner = shares_of(setup, state, statistics(setup, state), made)
+    return Plan(
+        policy.by_step,
+        policy.rows,
+        until,
+        number,
+        made.warm,
+        reach,
+        made.needed,
+        made.foresight,
+        shares,
+        sooner,
+    )
 
 
 def required(setup: Setup, state: State) -> Floats:
@@ -185,12 +203,29 @@ def come_first(setup: Setup, state: State, needed: Ints) -> Bools:
     return (needed <= enough) & few & (state.outstanding.expecting == 0)
 
 
-def fall_back(setup: Setup, state: State) -> tuple[Candidate, Policy]:
+def shown_first(setup: Setup, state: State, plan: Plan) -> tuple[Candidate, Policy]:
+    """Of the policies that a log shows, and the baseline, the one that lags most behind its share."""
+    shares = plan.shares
+    played = np.array([state.played.get(i, 0) for i in range(len(shares))])
+    played[-1] = state.told["baseline"] + sum(trial.kind == "baseline" for trial in state.out.values())
+    lag = np.where(shares > 0.0, shares * (played.sum() + 1) - played, -np.inf)
+    for i in np.argsort(-lag, kind="stable").tolist():
+        if not np.isfinite(lag[i]) or i == len(setup.known):
+            break
+        if affordable(setup, state, setup.known[i]):
+            return Candidate("design", f"{SHOWN}{i}"), setup.known[i]
+    return Candidate("baseline", BASELINE), setup.baseline
+
+
+def fall_back(setup: Setup, state: State, plan: Plan | None = None) -> tuple[Candidate, Policy]:
     """What is played where the gate refuses: what surely earns most, or the baseline.
 
-    Most of the guardrail whose budget is the least; of none less than the baseline, as believed.
+    Most of the guardrail whose budget is the least; of none less than the baseline, as believed. Where
+    transitions are unknown, what a log shows can be afforded.
     """
     safe = Candidate("baseline", BASELINE), setup.baseline
+    if plan is not None and plan.shares is not None:
+        return shown_first(setup, state, plan)
     if setup.collector.fallback == "baseline" or not setup.behind_gate or not setup.problem.mdp.known:
         return safe
     stage, books = setup.stage, list(setup.behind_gate)

@@ -20,6 +20,7 @@ from saver.problem.episode import Episode
 from saver.problem.history import History
 
 BASELINE, EXPLORE, PLAN = "baseline", "explore", "plan"  # policies by name
+SHOWN = "shown "  # and a number: one of which a log shows what it is worth
 
 
 @portable("plan")
@@ -36,6 +37,9 @@ class Plan:
         reach: where transitions are learned, the believed probability of each node, [nodes].
         needed: likewise, what comes first: see `needed_pairs`.
         foresight: likewise, what was believed of the world.
+        shares: of the policies that a log shows, and at last of the baseline, how often to play each; None
+            where there are none.
+        sooner: whether these come before the design.
     """
 
     by_step: bool
@@ -46,6 +50,8 @@ class Plan:
     reach: Any = None
     needed: Any = None
     foresight: Any = None
+    shares: Any = None
+    sooner: bool = False
 
 
 @portable("asked")
@@ -55,7 +61,7 @@ class Asked:
 
     number: int  # of the trial, from 1
     kind: str  # "explore", "design", "earn" or "baseline
-    policy: Any  # BASELINE, EXPLORE or PLAN, or one action for each row, a small integer
+    policy: Any  # BASELINE, EXPLORE, PLAN or SHOWN, or one action for each row, a small integer
     by_step: bool = False  # where `policy` holds actions: its rows are nodes (step, state), else states
     draws: Any = None  # one uniform number for each step, or None where nothing is left to chance
     plan: Plan | None = None  # a new one, if one was made

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,24 @@ from saver.problem.bellman import by_step, question, visits, weights
 from saver.problem.statement import Problem
 
 DESIGNS = ("exact", "target", "baseline")
+
+
+class Work(NamedTuple):
+    """A program in the model that was seen."""
+
+    planner: Planner
+    model: Any
+    found: Prices
+    apart: bool  # last steps teach rewards and no moves
+    size: Floats  # c, [S, A]
+    reference: Floats
+    seen: Floats  # constraint means, more is better, [m, S, A]
+    hopes: Floats  # as they may be: see `hoped`
+
+    @property
+    def price(self) -> Floats:
+        """What a visit is worth, of rewards and moves together."""
+        return self.found.rewards + self.found.moves
 
 
 class FrequencyDesigner(Designer):
@@ -61,6 +79,19 @@ class FrequencyDesigner(Designer):
         """`warm` is the last design, as a table."""
         if not statistics.counts.any():
             return Designed(self._closed(statistics, variance))
+        work = self.work(statistics, variance)
+        hint = work.reference if warm is None else by_step(statistics.model, warm)
+        policy, flow = self.solved(work, (required, paced), hint)
+        counts = statistics.counts
+        if "model" not in self.collector.knows:
+            tried(policy, self.unseen, counts)
+        to_come = (self.episodes - statistics.episode + 1) * flow.sum(axis=0)
+        needed = np.where(to_come >= 1.0, UNNEEDED, needed_pairs(work.size, self.episodes))
+        foresight = Foresight.of(statistics, work.seen)
+        return Designed(policy, None, flow.sum(axis=2), needed, foresight, work.price, flow.sum(axis=0))
+
+    def work(self, statistics: Statistics, variance: Floats) -> Work:
+        """What a program needs of what was seen."""
         problem, model, moves = self.problem, statistics.model, statistics.moves
         assert moves is not None
         asked = question(model, problem.targets, problem.baseline, problem.estimand)
@@ -73,25 +104,30 @@ class FrequencyDesigner(Designer):
         if not oracle:
             by_reward, by_move = (shrunk(price, usual, counts) for price in found[:2])
             found = Prices(by_reward, by_move, found.start)
-        apart = moves.apart(counts)
+        means = problem.means(statistics.constraint_mean)
+        hopes = means if oracle else hoped(problem, means, counts)
         # what depends only on which moves were seen is kept from plan to plan
         planner = self._last = (self._last and self._last.moved(model)) or Planner(model)
-        means = problem.means(statistics.constraint_mean)
+        return Work(planner, model, found, moves.apart(counts), asked.size, asked.reference, means, hopes)
+
+    def solved(
+        self, work: Work, line: tuple[Floats, Floats], hint: Floats | None, less: Any = 1.0
+    ) -> tuple[Floats, Floats]:
+        """The policy, the target's where no behaviour can be, and where it goes, [L, S, A] each.
+
+        Prices count `less`, a table.
+        """
+        planner, found, apart = work.planner, work.found, work.apart
         plan = safe_plan(
-            planner, problem, np.maximum(found.rewards if apart else found.rewards + found.moves, 0.0),
-            means if oracle else hoped(problem, means, counts), (required, paced),
-            lambda: weights(model, problem.baseline),
-            asked.reference if warm is None else by_step(model, warm), found.moves if apart else None,
+            planner, self.problem, less * np.maximum(found.rewards if apart else work.price, 0.0), work.hopes,
+            line, lambda: weights(work.model, self.problem.baseline), hint,
+            less * found.moves if apart else None,
         )  # fmt: skip
         policy, flow = planner.unroll(plan)
         off = np.ones(policy.shape[:2], dtype=bool)
         off[planner.nodes.step, planner.nodes.state] = False
         policy[off] = self.unseen[off]
-        if not oracle:
-            tried(policy, self.unseen, counts)
-        to_come = (self.episodes - statistics.episode + 1) * flow.sum(axis=0)
-        needed = np.where(to_come >= 1.0, UNNEEDED, needed_pairs(asked.size, self.episodes))
-        return Designed(policy, None, flow.sum(axis=2), needed, Foresight.of(statistics, means))
+        return policy, flow
 
 
 def answers(problem: Problem) -> Answers:

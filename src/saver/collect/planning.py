@@ -35,6 +35,8 @@ class Designed(NamedTuple):
     reach: Any = None  # the probability of each (step, state), [L, S], where the model is learned
     needed: Any = None  # what comes first, [S, A], likewise
     foresight: Any = None  # what is believed of the world, likewise
+    price: Any = None  # what visits are worth, [S, A], likewise
+    flow: Any = None  # and how many there are in an episode, [S, A]
 
 
 class Designer:

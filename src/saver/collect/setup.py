@@ -53,7 +53,7 @@ class Setup:
     def __init__(
         self, problem: Problem, collector: Collector | str, episodes: int,
         knowledge: Knowledge | None = None, losses: str = "hostile", order: str = "any",
-        until: Precise | None = None,
+        until: Precise | None = None, shown: Any = None,
     ) -> None:  # fmt: skip
         checks.kind("problem", problem, Problem)
         self.problem, self.collector, self.small = problem, find_collector(collector), is_small(problem)
@@ -65,7 +65,7 @@ class Setup:
             checks.kind("until", until, Precise)
         if knowledge is not None:
             checks.kind("knowledge", knowledge, Knowledge)
-        self.until = until
+        self.until, self.shown = until, shown
         self._check_asked()
         with plainly(self.small):
             self._prepare(knowledge or Knowledge())
@@ -77,7 +77,7 @@ class Setup:
         self.designer = plans(problem, self.collector, self.episodes)
         self.knowledge = knowledge.limited(problem, self.collector.knows)
         self.stage = stage_of(problem.mdp)
-        terms = Terms(problem, self.episodes, self.stage, self.losses, self.order)
+        terms = Terms(problem, self.episodes, self.stage, self.losses, self.order, shown=self.shown)
         self.rail_books = tuple(self._books_of(place, rail) for place, rail in enumerate(problem.rails))
         self.ledgers: dict[str, Ledger] = {}
         self.behind_gate: dict[str, Ledger] = {}  # those behind the gate
@@ -134,6 +134,12 @@ class Setup:
     def weighs(self, trial: Trial) -> bool:
         """Whether the estimate weighs a trial by its propensities."""
         return self.collector.estimate == "importance" and trial.kind != "baseline"
+
+    @cached_property
+    def known(self) -> tuple[Policy, ...]:
+        """The policies of which a log shows what they are worth."""
+        tables = () if self.shown is None else self.shown.policies
+        return tuple(self.stage.grid.policy(table) for table in tables)
 
     @property
     def used(self) -> Ledger | None:

@@ -39,6 +39,8 @@ def dump(setup: Setup, state: State, events: list[Any] | None = None) -> dict[st
     }
     if setup.until is not None:
         plain["until"] = pack(setup.until)
+    if setup.shown is not None:
+        plain["shown"] = pack(setup.shown, small=True)
     return {**plain, "checksum": checksum(plain)}
 
 
@@ -64,7 +66,8 @@ def load(
         losses, order = plain["feedback"]
         known = Knowledge(**{name: unpack(item) for name, item in plain["knowledge"].items()})
         until = unpack(plain.get("until"))
-        setup = Setup(problem, collector, plain["episodes"], known, losses, order, until)
+        shown = unpack(plain.get("shown"))
+        setup = Setup(problem, collector, plain["episodes"], known, losses, order, until, shown)
         state = unpack(plain["state"])
         state.out = _load_out(setup, plain["out"])
         for number, trial in state.out.items():

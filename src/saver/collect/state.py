@@ -10,7 +10,7 @@ import numpy as np
 
 from saver._jit import brief
 from saver._types import Floats, Ints
-from saver.collect.events import BASELINE, EXPLORE, PLAN, Asked, Event, Plan, Trial
+from saver.collect.events import BASELINE, EXPLORE, PLAN, SHOWN, Asked, Event, Plan, Trial
 from saver.collect.setup import Setup
 from saver.kernels.believing import UNNEEDED
 from saver.play import Play
@@ -47,6 +47,7 @@ class State:
     # the answers after some of the told trials, their numbers growing by a twentieth
     looks: list[Any] = field(default_factory=list)
     others: dict[str, Any] = field(default_factory=dict)  # constraints of the other guardrails, by name
+    played: dict[int, int] = field(default_factory=dict)  # of the policies that a log shows, how often asked
     outstanding: Any = field(default=None, init=False)  # sums over `out`: made by `settle`, never written
     following: Any = field(default=None, init=False)  # what `plan` comes to, likewise
 
@@ -153,9 +154,17 @@ def policy_of(setup: Setup, policy: Any, by_step: bool, plan: Policy | None, exp
         return setup.baseline
     if policy == EXPLORE:
         return exploration_of(setup, exploration)
+    if policy.startswith(SHOWN):
+        return setup.known[int(policy[len(SHOWN) :])]
     assert policy == PLAN
     assert plan is not None
     return plan
+
+
+def shown_of(event: Asked) -> int | None:
+    """Which of the policies that a log shows a trial is; None if it is another."""
+    named = isinstance(event.policy, str) and event.policy.startswith(SHOWN)
+    return int(event.policy[len(SHOWN) :]) if named else None
 
 
 def policies_of(setup: Setup, events: Iterable[Event]) -> dict[int, Policy]:

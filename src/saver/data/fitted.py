@@ -7,13 +7,14 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from saver._types import Floats
+from saver.collect.showing import recall
 from saver.data.cells import read_policy
 from saver.data.episodes import Episodes
 from saver.data.offpolicy import OffPolicy, believed, off_policy
 from saver.data.scales import Scale
 from saver.errors import InvalidProblem, no_such
 from saver.estimate import Estimate
-from saver.problem import Bounded, Guardrail, History, Mdp, Problem, SubGaussian, checks
+from saver.problem import Bounded, Guardrail, Mdp, Problem, SubGaussian, checks
 from saver.problem.moments import Sums
 
 
@@ -86,7 +87,7 @@ class Fitted:
         said = self.history.propensities if self.given else None  # frequencies are not what was recorded
         kept = {guard.name: self.history.constraints[guard.name] for guard in guarded}
         logged = replace(self.history, propensities=said, constraints=kept)
-        return replace(stated, history=History.of(stated, logged))
+        return replace(stated, history=recall(stated, logged))
 
     def against(self, problem: Problem) -> tuple[str, ...]:
         """What of a problem's promises the log contradicts, in sentences."""

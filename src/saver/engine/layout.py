@@ -48,6 +48,8 @@ def only_reference(scenario: Scenario, collector: Collector) -> str | None:  # n
         return f"the gate {collector.gate!r} is one of the user's"
     if callable(world.outcome):
         return "the world's outcome is a function"
+    if problem.history is not None:
+        return "a problem with a history"
     if not problem.mdp.known and collector.ledger not in ("certified", "none"):
         return f"transitions that are unknown, with the ledger {collector.ledger!r}"
     for name, law in {"reward": world.reward, **world.laws}.items():

@@ -136,9 +136,10 @@ def _given(problem: Problem | None, rest: dict[str, Any]) -> Stated | None:
             "a problem was given without a collector or a number of episodes; give all three"
         )
     history, seed = rest.pop("history"), checks.whole("seed", rest.pop("seed"), 0, 2**63 - 1)
-    setup = Setup(problem, **rest)
     past = problem.history if history is None else history
-    learned = None if past is None else admit.recalled(setup, past)
+    learned = None if past is None else admit.recalled(problem, past)
+    shown = admit.shown_by(problem, None if learned is None else learned.history)
+    setup = Setup(problem, **rest, shown=shown)
     plain = {
         "problem": pack(problem),
         "collector": setup.collector.described(),
@@ -150,6 +151,8 @@ def _given(problem: Problem | None, rest: dict[str, Any]) -> Stated | None:
         "knowledge": {name: pack(getattr(setup.knowledge, name)) for name in setup.collector.knows},
         "history": None if learned is None else fingerprint(learned.history),
     }
+    if shown is not None and shown is not getattr(problem.history, "shown", None):
+        plain["shown"] = pack(shown)
     return Stated(problem, setup.collector, lambda: setup, plain, learned)
 
 
@@ -191,7 +194,10 @@ def _stated(journal: Journal, header: Header, given: Stated | None) -> Stated:
         )
     problem, collector = unpack(plain["problem"]), find_collector(unpack(plain["collector"]))
     knowledge = Knowledge(**{name: unpack(item) for name, item in plain["knowledge"].items()})
-    rest = knowledge, plain["losses"], plain["order"], unpack(plain["until"])
+    shown = unpack(plain.get("shown"))
+    if shown is None and problem.history is not None and plain["history"] == fingerprint(problem.history):
+        shown = admit.shown_by(problem, problem.history)
+    rest = knowledge, plain["losses"], plain["order"], unpack(plain["until"]), shown
     setup = functools.partial(Setup, problem, collector, plain["episodes"], *rest)
     return Stated(problem, collector, setup, plain)
 

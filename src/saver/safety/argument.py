@@ -223,12 +223,16 @@ class Argument(Tallying):
 
     def group(self, book: CertifiedBook, line: Line, number: int) -> Gone:
         """Where lost trials of the same policy are counted."""
-        alike = (gone for gone in book.gone if not gone.number and gone.way.same_as(line.way))
+        alike = (gone for gone in book.gone if not gone.number and self.counts_as(gone, line))
         found: Gone | None = None if number else next(alike, None)
         if found is None:
             found = Gone(line.way, line.low, number=number, designed=line.designed)
             book.gone.append(found)
         return found
+
+    def counts_as(self, gone: Gone, line: Line) -> bool:
+        """Whether a trial is of the policy of others that are lost."""
+        return gone.way.same_as(line.way)
 
     def gone_at(self, book: CertifiedBook, value: float) -> float:
         """What lost designed trials have added at least, if V0 is `value`."""

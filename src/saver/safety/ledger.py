@@ -41,6 +41,7 @@ class Terms(NamedTuple):
     losses: str = "hostile"
     order: str = "any"
     own: Rail | None = None
+    shown: Any = None  # `Shown`: what a log shows of some policies
 
     def of(self, rail: Rail) -> Terms:
         """The same of another guardrail."""
@@ -238,6 +239,10 @@ class Ledger(ABC):
             return -math.inf
         return min(self.spendable_at(book, value) + low - self.rail.required_at(value) for value in values)
 
+    def next(self, book: Any, play: Play) -> float:
+        """The believed budget if one more trial of a policy runs."""
+        return self.after(book, self.lower(book, play))
+
     def budget_at(self, book: Any, value: float) -> float:
         """The believed budget if V0 is `value`."""
         return self.settled_at(book, value) + float(sum(ticket.cost for ticket in book.out.values()))
@@ -263,7 +268,7 @@ def retrospective(ledger: Ledger, book: Any, play: Play) -> bool:
 
 def prospective(ledger: Ledger, book: Any, play: Play) -> bool:
     """Play it iff the budget stays at or above 0 even at the candidate's lower value."""
-    return ledger.after(book, ledger.lower(book, play)) >= -ROUNDING * ledger.unit
+    return ledger.next(book, play) >= -ROUNDING * ledger.unit
 
 
 GATES = {"retrospective": retrospective, "prospective": prospective}

@@ -15,6 +15,7 @@ and `LearnedBaseline` for trials that go one way. A trial that was cut off is lo
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ from saver.problem.history import Logged
 from saver.problem.moments import Moments
 from saver.safety.argument import NOISE, Shares, shares_of_returns
 from saver.safety.certified import Certified
-from saver.safety.entries import CertifiedBook, CertifiedTicket, Line, SafeTally, Status, Tally
+from saver.safety.entries import CertifiedBook, CertifiedTicket, Gone, Line, SafeTally, Status, Tally
 from saver.safety.learnedbaseline import FEW, PART, LearnedBaseline
 from saver.safety.ledger import Book, Ledger, Seen, Terms
 from saver.safety.tallies import Tallying
@@ -54,6 +55,10 @@ class ReturnsBook(Book):
     gained: float = 0.0
 
 
+LOG = 0.15  # of the level of a guardrail, where a log shows something: that of what it shows
+POLICIES = 0.85  # of this, that of what policies are worth; the rest is that of moves
+
+
 class ModelFree(Certified):
     """The ledger of the promise without a model."""
 
@@ -65,6 +70,7 @@ class ModelFree(Certified):
         self.span, self.length, self.places = self.most - self.least, 1.0, 0
         self.path_span = 0.0 if self.bounded else self.span
         self.levels = Shares(*(level * part for part in shares_of_returns(self.bounded, terms.losses)))
+        self.floors = floors_of(terms)
         self.unit_proxy, half = self.proxy_of(self.baseline), terms.episodes / 2
         noise = self.designed_part * self.levels.noise
         self.rule: Any = Rule.of(promise, noise, self.unit_proxy * half, half)
@@ -120,17 +126,29 @@ class ModelFree(Certified):
         return self.least
 
     def lower(self, book: Any, play: Play) -> float:
-        """The same: nothing is learned of single policies."""
-        return self.least
+        """The same, or what a log shows: nothing else is learned of single policies."""
+        shown = self.shown(play)
+        if shown is None:
+            return self.least
+        return max(self.least, shown + min(self.rail.required_at(value) for value in self.values(book)))
+
+    def shown(self, play: Play) -> float | None:
+        """What a log shows that a policy is worth at least above what is required; None of most."""
+        return self.floors.get(play.once(as_key)) if self.floors else None
 
     def freeze(self, book: Any, play: Play, baseline: bool, believed: float | None = None) -> ReturnsTicket:
         """What is known of a trial before it runs."""
         if baseline or self.exact(play):
             return ReturnsTicket(baseline=True, guess=self.guess(book, True))
-        cost = self.at_risk(self.least, self.value(book))
-        proxy, longest, low = self.first
+        low = self.lower(book, play)
+        cost = self.at_risk(low, self.value(book))
+        proxy, longest, _ = self.first
         guess = self.guess(book, False, believed)
         return ReturnsTicket(cost=cost, low=low, proxy=proxy, longest=longest, guess=guess)
+
+    def counts_as(self, gone: Gone, line: Line) -> bool:
+        """Nothing is known of where policies go: trials are alike that are worth the same at least."""
+        return gone.low == line.low
 
     def guess(self, book: CertifiedBook, baseline: bool, believed: float | None = None) -> float:
         """What a trial will earn, in [0, 1]; 0 where no guess is needed."""
@@ -188,6 +206,22 @@ class ModelFree(Certified):
         tally, x = book.every or book.first, min(max(self.part(rate, 1.0), 0.0), 1.0)
         coins, grows = x * (1.0 - x), length / (tally.length + 1.0)
         return self.excess((tally.proxy + coins) * grows, (tally.guessed + x * coins) * grows)
+
+
+def as_key(play: Play) -> bytes:
+    """What a policy would do everywhere."""
+    return hashlib.blake2b(play.flow.tobytes(), digest_size=16).digest()
+
+
+def floors_of(terms: Terms) -> dict[bytes, float]:
+    """What a log shows of policies, by `as_key`."""
+    if terms.shown is None:
+        return {}
+    plays = (terms.stage.play(policy) for policy in terms.shown.policies)
+    return {
+        as_key(play): float(floor)
+        for play, floor in zip(plays, terms.shown.floors[terms.rail.name], strict=True)
+    }
 
 
 class LearnedModelFree(LearnedBaseline, ModelFree):

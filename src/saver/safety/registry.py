@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from saver.errors import InvalidProblem
 from saver.safety.certified import Certified
+from saver.safety.fromlog import FromLog
 from saver.safety.learnedbaseline import LearnedBaseline
 from saver.safety.ledger import Ledger, Terms
 from saver.safety.modelfree import LearnedModelFree, ModelFree, PluginModelFree
@@ -36,4 +37,6 @@ def ledger_for(name: str, terms: Terms) -> Ledger:
                 f"the ledger {name!r} certifies, and the baseline's value of {terms.rail.name!r} is learned, "
                 "of which it bounds nothing: give baseline_value, or a ledger with its own `values`"
             )
+    if terms.shown is not None and issubclass(kind, ModelFree):
+        return FromLog(terms, kind)
     return kind(terms)

@@ -1,0 +1,216 @@
+"""From a log to policies of which it shows what they are worth at least: step 16 of docs/proof/logs.md.
+
+The older part of the log chooses policies and how to look at them; the newer part, which had no say in that,
+shows what each is worth. A campaign that plays them, in any shares and for any reason, can be afforded from
+its first episode on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from saver._types import Floats
+from saver.collect.apply import apply
+from saver.collect.decide import statistics
+from saver.collect.events import Recalled
+from saver.collect.frequencies import FrequencyDesigner, Work
+from saver.collect.setup import Setup
+from saver.collect.state import State
+from saver.kernels.bounds.moves import Moves, lowest, radius
+from saver.play.foresight import gained
+from saver.problem.bellman import by_step, visits
+from saver.problem.checks import read_only
+from saver.problem.episode import Columns, Episode
+from saver.problem.guardrail import Rail
+from saver.problem.history import History, Shown, required_by
+from saver.problem.moments import Moments
+from saver.problem.statement import Problem
+from saver.safety.argument import Box
+from saver.safety.modelfree import LOG, POLICIES
+from saver.safety.shown import Walked, Worth, looks, nothing_less, surely
+
+FEWEST = 200  # episodes
+OLDER = 1 / 3  # of the log
+TUNED, USED = 5_000, 200_000  # episodes by which looks are chosen, and that show something, at most
+PARTS = (0.0, 1.0, 0.1)  # designs for a campaign that is long, as long as the log, a tenth of that
+BLENDS = (0.3, 0.6, 1.0)  # of a design with the target: the rest of an action's probability
+ROUNDS = 4  # of a design that knows what was logged
+HOPELESS = 9.0  # baseline episodes that pay for one
+
+
+class Chosen(NamedTuple):
+    """Policies, [L, S, A] each, in words."""
+
+    names: list[str]
+    policies: list[Floats]
+
+    def add(self, name: str, policy: Floats) -> None:
+        """One more, if it is another."""
+        if not any(np.allclose(policy, other, atol=1e-6) for other in self.policies):
+            self.names.append(name)
+            self.policies.append(np.array(policy))
+
+
+def recall(problem: Problem, episodes: Iterable[Episode]) -> History:
+    """Logged baseline episodes as sums; where transitions are unknown, with what they show of policies."""
+    if problem.mdp.known or not isinstance(episodes, Iterable):
+        return History.of(problem, episodes)
+    many = episodes if isinstance(episodes, Columns) else list(episodes)
+    history = History.of(problem, many)
+    return replace(history, shown=shown(problem, columns(problem, many))) if len(many) >= FEWEST else history
+
+
+def columns(problem: Problem, many: Any) -> Columns:
+    """Episodes side by side, with the guardrails of a problem by name."""
+    if isinstance(many, Columns):
+        return many
+    told = [one.check(problem.mdp) for one in many]
+    lost = [np.full(len(one), np.nan) for one in told]
+    return Columns.of(
+        one.but(propensities=None, constraints={
+            rail.name: none if (column := rail.column(one)) is None else column for rail in problem.rails
+        })
+        for one, none in zip(told, lost, strict=True)
+    )  # fmt: skip
+
+
+def shown(problem: Problem, many: Columns) -> Shown | None:
+    """What a log shows; None where it shows nothing that could be played."""
+    if any(np.isnan(many.constraints[rail.name]).any() for rail in problem.rails):
+        return None  # what was not measured may have been chosen
+    n = len(many)
+    cut, end = int(OLDER * n), min(n, int(OLDER * n) + USED)
+    rows = np.arange(n)
+    older, newer = many.select(rows < cut), many.select((rows >= cut) & (rows < end))
+    seen = replace(problem, history=None)
+    setup = Setup(seen, "saver-opt", len(newer))
+    state = apply(setup, State.begin(setup), Recalled(History.of(seen, older)))
+    facts = statistics(setup, state)
+    designer = setup.designer
+    assert isinstance(designer, FrequencyDesigner)
+    work = designer.work(facts, setup.variance(state.sums.rewards))
+    chosen = policies(setup, designer, work, facts.counts / max(cut, 1))
+    means = gained(read_only(work.seen), read_only(facts.counts)).reshape(work.seen.shape)
+    each = zip(problem.rails, state.rail_moments(problem), strict=True)
+    sets = [Set.of(setup, rail, moments, facts.moves) for rail, moments in each]
+    return Looking(setup, facts.model, means, chosen, sets).at(older, newer)
+
+
+def policies(setup: Setup, designer: FrequencyDesigner, work: Work, usual: Floats) -> Chosen:
+    """The targets, and designs for campaigns of several lengths, as asked and blended with the targets."""
+    problem, mdp, chosen = setup.problem, setup.problem.mdp, Chosen([], [])
+    for name, target in problem.targets.items():
+        chosen.add(
+            "the target" if len(problem.targets) == 1 else f"the target {name!r}", by_step(mdp, target)
+        )
+    reference = designer.unseen
+    base = by_step(mdp, problem.baseline)
+    chosen.add("the targets, mixed", reference)
+    for part in (0.5, 0.2, 0.1):
+        chosen.add(f"{part:.0%} target, else baseline", part * reference + (1.0 - part) * base)
+    required = np.array([rail.required_at(float(np.sum(visits(work.model, problem.baseline) * mean)))
+                         for rail, mean in zip(problem.rails, work.seen, strict=True)])  # fmt: skip
+    free = np.array([rail.promise.of_episode(1.0, float(np.sum(mdp.factors)))[0] for rail in problem.rails])
+    for said, line in (("within the guardrails", required), ("free", free)):
+        for part in PARTS:
+            design = tried_only(offset(designer, work, line, part and usual / part), reference, base)
+            for blend in BLENDS:
+                name = "a design" if part == 0.0 else f"a design for {part:.0%} of the log"
+                more = "" if blend == 1.0 else f", {blend:.0%} of it, else target"
+                chosen.add(f"{name}, {said}{more}", blend * design + (1.0 - blend) * reference)
+    return chosen
+
+
+def tried_only(design: Floats, reference: Floats, base: Floats) -> Floats:
+    """A design without actions that neither baseline nor targets take: no log shows what they are worth."""
+    kept = np.where((base > 0.0) | (reference > 0.0), design, 0.0)
+    total = kept.sum(axis=2, keepdims=True)
+    return np.where(total > 0.0, kept / np.where(total > 0.0, total, 1.0), reference)
+
+
+def offset(designer: FrequencyDesigner, work: Work, line: Floats, logged: Any) -> Floats:
+    """The design whose visits N add to those that were `logged`: least sum price / (logged + N).
+
+    Each round solves the usual program for prices (N / (logged + N))^2, of the same slope where it begins.
+    """
+    policy, flow = designer.solved(work, (line, line), work.reference)
+    for _ in range(ROUNDS if np.ndim(logged) else 0):
+        N = np.maximum(flow.sum(axis=0), 1e-6)
+        policy, flow = designer.solved(work, (line, line), policy, (N / (logged + N)) ** 2)
+    return policy
+
+
+class Set(NamedTuple):
+    """Where constraint means and moves lie of one guardrail, by the older part: see `kernels.bounds`."""
+
+    lower: Floats  # [S, A]
+    moves: Moves
+    radii: Floats  # [S A]
+
+    @classmethod
+    def of(cls, setup: Setup, rail: Rail, seen: Moments, moves: Any) -> Set:
+        """Half of the share for means, half for moves."""
+        mdp, level = setup.problem.mdp, (1.0 - POLICIES) * LOG * rail.level / 2.0
+        mine = seen.times(rail.sign)
+        box = Box(setup.problem, len(moves.starts), level, below=True, rail=rail)
+        lower = np.where(mine.counts > 0, box.ends(mine.counts, mine.mean)[0], rail.promise.floor)
+        counts = sparse.hstack([moves.counts, sparse.csr_array(moves.ends[:, None])], format="csr")
+        totals = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
+        shares = counts.data / np.repeat(totals, np.diff(counts.indptr))
+        kept = Moves(counts.indptr.astype(np.int64), counts.indices.astype(np.int64), shares, totals)
+        each = math.log(level / box.pairs)
+        return cls(lower, kept, np.array([radius(n, mdp.states + 1.0, each) for n in totals]))
+
+    def least(self, policy: Floats, discount: float, floor: Floats) -> Floats:
+        """What a policy is worth at least, from each step and state on, [L + 1, S]."""
+        L, S, _ = policy.shape
+        values, nowhere = np.zeros((L + 1, S)), np.ones(S)
+        lowest(policy, self.lower, self.moves, self.radii, discount, nowhere, math.inf, values)
+        return np.maximum(values, floor)
+
+
+class Looking:
+    """Looks at a log for each policy and each guardrail."""
+
+    def __init__(self, setup: Setup, model: Any, means: Floats, chosen: Chosen, sets: Sequence[Set]) -> None:
+        self.problem, self.model, self.means, self.chosen = setup.problem, model, means, chosen
+        self.sets = sets
+        self.base = by_step(self.problem.mdp, self.problem.baseline)
+
+    def onward(self, V: Floats) -> Floats:
+        """P V, [S, A]."""
+        found: Floats = self.model.transitions @ V
+        return found.reshape(self.base.shape[1:])
+
+    def at(self, older: Columns, newer: Columns) -> Shown | None:
+        """What is found."""
+        problem, mdp = self.problem, self.problem.mdp
+        logs = [[Walked.of(mdp, part, rail) for part in (older, newer)] for rail in problem.rails]
+        kept, worths = [], []
+        for i, policy in enumerate(self.chosen.policies):
+            found, hope = [], []
+            for rail, mean, (old, new), known in zip(problem.rails, self.means, logs, self.sets, strict=True):
+                level = POLICIES * LOG * rail.level / len(self.chosen.policies)
+                least = known.least(policy, mdp.discount, nothing_less(mdp, rail))
+                make = (self.base, self.onward, mean, least, mdp.discount)
+                one, base = Worth.of(policy, *make), Worth.of(self.base, *make)
+                promised, bet = looks(one, base, old.part(slice(-TUNED, None)), rail, level, len(new))
+                value = float(np.mean(base.V[0][old.states[:, 0]]))
+                if not rail.learned:
+                    promised -= max(rail.required_at(rail.low), rail.required_at(rail.high))
+                hope.append(promised + HOPELESS * max(rail.credit_at(value), 0.0) >= 0.0)
+                found.append((one, bet, new, rail, level))
+            if all(hope) or i < len(problem.targets):
+                kept.append(i)
+                worths.append([surely(*each) for each in found])
+        floors = {rail.name: np.array([row[j] for row in worths]) for j, rail in enumerate(problem.rails)}
+        return Shown(
+            np.array([self.chosen.policies[i] for i in kept]), tuple(self.chosen.names[i] for i in kept),
+            floors, required_by(problem), len(older), len(newer),
+        )  # fmt: skip
