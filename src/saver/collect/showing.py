@@ -27,8 +27,9 @@ from saver.play.foresight import gained
 from saver.problem.bellman import by_step, visits
 from saver.problem.checks import read_only
 from saver.problem.episode import Columns, Episode
+from saver.problem.floors import Shown, required_by
 from saver.problem.guardrail import Rail
-from saver.problem.history import History, Shown, required_by
+from saver.problem.history import History
 from saver.problem.moments import Moments
 from saver.problem.statement import Problem
 from saver.safety.argument import Box
