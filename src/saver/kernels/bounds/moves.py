@@ -1,6 +1,7 @@
 """What counted moves say of transitions that are unknown, and the least that a policy is worth by them.
 
-Of n moves of a pair, each to one of m outcomes, let p^ be the shares. With probability 1 - d, for all n at once,
+Of n moves of a pair, each to one of m outcomes, let p^ be the shares. With probability 1 - d, for all n at
+once,
 
     n KL(p^, p) <= log(1 / d) + (m - 1) log(e (1 + n / (m - 1)))
 
@@ -9,9 +10,10 @@ every nu <= min v, where KL(p^, p) <= rate,
 
     p . v >= nu + sum over the seen of p_i (v_i - nu) >= nu + exp(sum p^_i log(v_i - nu) - rate),
 
-the second by the arithmetic and the geometric mean. The best nu makes q ~ p^ / (v - nu) the least p; or it is
-min v, and what q leaves is at the lowest outcome, which was not seen. Every other nu gives a bound too: what is
-found is never above the least, wherever the search ends, and what rounding may have added is taken off.
+the second by the arithmetic and the geometric mean. At the best nu the least p is p^ / (v - nu), times a
+number; where that nu is min v, the rest of the mass is at the lowest outcome, which was not seen. Every other
+nu gives a bound too: what is found is never above the least, wherever the search ends, and what rounding may
+have added is taken off.
 
 Backward, with v the values one step later and 0 for END,
 
@@ -124,9 +126,9 @@ def lowest(
 
 @jit
 def least_of(shares: Any, parts: Any, seen: int, rate: float, least: float, guess: float) -> Any:
-    """The least p . v with KL(p^, p) <= rate, and x of `dual`, which is searched from `guess` on if that is not 0.
+    """The least p . v with KL(p^, p) <= rate, and x of `dual`, searched from `guess` on unless it is 0.
 
-    `parts` are the v of the `seen` outcomes, and are overwritten; `least` is that of all outcomes.
+    `parts` are the v of the outcomes seen, and are overwritten; `least` is that of all outcomes.
     """
     if rate == math.inf or least == -math.inf:
         return least, guess
@@ -146,9 +148,12 @@ def least_of(shares: Any, parts: Any, seen: int, rate: float, least: float, gues
 def dual(shares: Any, parts: Any, seen: int, rate: float, guess: float) -> Any:
     """The same where the lowest outcome is worth 0 and the highest that was seen 1.
 
-    With x = min v - nu, c = x + p^ . v and r = c / (v + x), the bound is p^ . v + c expm1(-sum p^ log r - rate).
-    It is best where f(x) = log sum p^ r - sum p^ log r = rate. This f falls, far away as 1 / (x + .)^2 and near
-    0 as -log x: Newton's steps on f^-1/2 in x and on f in log x both stay left of the root, and the longer counts.
+    With x = min v - nu, c = x + p^ . v and r = c / (v + x), the bound is
+
+        p^ . v + c expm1(-sum p^ log r - rate), best where f(x) = log sum p^ r - sum p^ log r = rate.
+
+    This f falls, far away as 1 / (x + .)^2 and near 0 as -log x. Newton's steps on f^-1/2 in x and on f in
+    log x go left of the root or nearly so: the one further right is taken.
     """
     mean, second, third = 0.0, 0.0, 0.0
     for i in range(seen):
