@@ -19,6 +19,7 @@ import guarded
 import guarded_audit
 import guards
 import inthelimit
+import logged
 import logs
 import loops
 import losses_audit
@@ -55,6 +56,7 @@ BENCHMARKS: dict[str, Callable[[], Table]] = {
     "unknown-formula": unknown_formula.table,
     "unknown-speed": unknown_speed.table,
     "logs": logs.table,
+    "logged": logged.table,
     "durable": durable.table,
     "loops": loops.table,
     "reading": reading.table,

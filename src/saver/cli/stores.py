@@ -49,6 +49,8 @@ def shown(
         check_picture(plot, "--plot")
     with _opened(url, name) as campaign:
         facts = {"name": campaign.name, **_counted(campaign), **_answers(campaign)}
+        if not campaign.done:
+            facts["next"] = str(campaign.why()).splitlines()
         if plot is not None:
             facts["plot"] = str(campaign.plot(plot))
     show.result(json, facts, rows=[("", ""), *((key, _said(value)) for key, value in facts.items())])
@@ -179,6 +181,6 @@ def _time(seconds: float) -> str:
 
 def _said(value: Any) -> str:
     if isinstance(value, list):
-        return " to ".join(map(_said, value))
+        return (" to " if isinstance(value[0], float) else "; ").join(map(_said, value))
     form = "," if isinstance(value, int) else ".4g" if isinstance(value, float) else ""
     return "" if value is None else format(value, form)

@@ -13,13 +13,14 @@ from typing import Any, TypeVar, cast
 
 from saver._jit import plainly
 from saver._types import Ints
-from saver.collect import answers, decide as deciding, reports
+from saver.collect import admit, answers, decide as deciding, reports, why as reasons
 from saver.collect.answers import Comparison, Uncertain
 from saver.collect.collectors import Collector
 from saver.collect.events import Event, Trial
 from saver.collect.knowledge import Statistics
 from saver.collect.setup import Precise, Setup
 from saver.collect.state import State, believed, budgets, nearest, policies_of
+from saver.collect.why import Why
 from saver.errors import InvalidData, InvalidProblem
 from saver.estimate import Estimate
 from saver.play.policy import Policy
@@ -174,6 +175,18 @@ class Known:
         """Which pairs the variance that is left comes from, the largest share first."""
         asked = answers.wanted(self.problem, of, against)
         return answers.uncertainty(self._setup, self._state, asked)
+
+    @reading
+    def why(self, trial: Trial | int | None = None) -> Why:
+        """Why a trial that is out is what it is, or, without one, what the next would be, as known now.
+
+        Which guardrail holds up what would be played, what is known of it, what would have to be known, and
+        about how many baseline episodes that takes.
+        """
+        found = None if trial is None else admit.find(self._state, trial)
+        if found is None:
+            admit.may_ask(self._setup, self._state)
+        return reasons.why(self._setup, self._state, found)
 
     @property
     @reading

@@ -139,6 +139,13 @@ def page(campaign: Known, rows: list[Uncertain], drawn: bool) -> list[str]:
     lines += [f"Budget left: {certified}; {budget.plugin:.5g} by sample means, which promise nothing."]
     if len(budget.of) > 1 and not math.isnan(budget.certified):
         lines += ["", *(f"- {name}: {found:.5g} certified" for name, found in budget.of.items())]
+    if not campaign.done:
+        lines += [
+            "",
+            "## What is played next",
+            "",
+            *(line.strip() for line in str(campaign.why()).splitlines()),
+        ]
     lines += ["", "## Where the uncertainty is", "", *uncertainty_rows(rows)]
     return [*lines, "", "![budget, estimate and episodes](campaign.png)"] if drawn else lines
 

@@ -235,7 +235,7 @@ class DurableCampaign:
     ended, outstanding, counts = known(Campaign.ended), known(Campaign.outstanding), known(Campaign.counts)
     budget, believed = known(Campaign.budget), known(Campaign.believed)
     believed_of = known(Campaign.believed_of)
-    estimate, compare = answer(Campaign.estimate), answer(Campaign.compare)
+    estimate, compare, why = answer(Campaign.estimate), answer(Campaign.compare), answer(Campaign.why)
     uncertainty, statistics = answer(Campaign.uncertainty), answer(Campaign.statistics)
     to_frame, plot, report = answer(Campaign.to_frame), answer(Campaign.plot), answer(Campaign.report)
 
