@@ -99,8 +99,8 @@ def episode_of(world: World, trial: Any, rng: Any) -> Episode:
         s = min(int(np.searchsorted(np.cumsum(shop.P[s, a]), rng.random())), S)
         if s == S:
             break
-    columns = zip(*steps, strict=True)
-    return Episode(*columns, final_state=END if s == S else s)
+    states, actions, rewards, complaints = zip(*steps, strict=True)
+    return Episode(states, actions, rewards, complaints, final_state=END if s == S else s)
 
 
 def played(

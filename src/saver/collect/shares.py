@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -59,14 +60,17 @@ def solve(price: Floats, seen: Floats, N: Floats, gains: Floats, room: Floats) -
     from scipy.optimize import minimize
 
     M = len(N)
-    scale = float(np.sum(price / seen)) or 1.0
 
-    def value(q: Floats) -> Any:
+    def value(q: Floats) -> Any:  # its logarithm: pairs never seen would drown all others
         total = seen + q @ N
-        return float(np.sum(price / total)) / scale, -(N @ (price / total**2)) / scale
+        found = float(np.sum(price / total))
+        return math.log(found), -(N @ (price / total**2)) / found
 
-    start = np.zeros(M)
-    start[-1] = 1.0
+    safe, even = np.zeros(M), np.full(M, 1.0 / M)
+    safe[-1] = 1.0
+    toward = gains @ (even - safe)
+    far = min([1.0, *((gains @ safe + room)[toward < 0.0] / -toward[toward < 0.0])])
+    start = safe + max(far, 0.0) / 2.0 * (even - safe)
     unit = np.maximum(np.abs(gains).max(axis=1, initial=0.0), 1e-12)
     bounds = [{"type": "eq", "fun": lambda q: np.sum(q) - 1.0, "jac": lambda q: np.ones(M)}]
     if len(room):
@@ -77,4 +81,4 @@ def solve(price: Floats, seen: Floats, N: Floats, gains: Floats, room: Floats) -
         options={"maxiter": 100, "ftol": 1e-9},
     )  # fmt: skip
     q = np.where(found.x > FEW, found.x, 0.0)
-    return q / q.sum() if np.all(np.isfinite(q)) and q.sum() > 0.0 else start
+    return q / q.sum() if np.all(np.isfinite(q)) and q.sum() > 0.0 else safe
