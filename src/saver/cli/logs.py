@@ -164,7 +164,7 @@ def read(log: Path, columns: dict[str, str], guardrails: list[str]) -> Episodes:
 
 
 def _say_fitted(fitted: Fitted, stated: Problem, known: dict[str, OffPolicy], out: Path, json: bool) -> None:
-    doubts = fitted.against(stated)
+    doubts, told = fitted.against(stated), fitted.advice(stated)
     data = {
         "episodes": len(fitted.history),
         "steps": fitted.history.rows,
@@ -176,10 +176,12 @@ def _say_fitted(fitted: Fitted, stated: Problem, known: dict[str, OffPolicy], ou
         "targets": {name: _off_policy(one) for name, one in known.items()},
         "contradicted": list(doubts),
         "notes": list(fitted.notes),
+        "advice": list(told),
         "problem": str(out),
     }
     lines = [line for name, one in known.items() for line in _said(f"{name}, from the log alone:", one)]
     lines += [f"contradicted: {doubt}" for doubt in doubts]
+    lines += told
     last = f"problem: {out}; now `saver diagnose {out}`"
     show.result(json, data, fitted.report().removesuffix("\n"), *lines, last)
 

@@ -92,12 +92,6 @@ def recalled(problem: Problem, history: Any) -> Recalled:
     return Recalled(recall(problem, history))
 
 
-def shown_by(problem: Problem, history: History | None) -> Any:
-    """What logged episodes show of policies, if it is about what this problem requires."""
-    shown = None if history is None else history.shown
-    return shown if shown is not None and not problem.mdp.known and shown.fits(problem) else None
-
-
 def find(state: State, trial: Trial | int, lost: str = "abandoned; what came of it cannot be told") -> Trial:
     """The trial that is meant, if it is out."""
     number = trial.number if isinstance(trial, Trial) else checks.whole("trial", trial, 1)

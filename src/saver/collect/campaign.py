@@ -16,6 +16,7 @@ from saver.collect.events import Event, Told, Trial
 from saver.collect.knowledge import Knowledge
 from saver.collect.known import Known, alone
 from saver.collect.setup import Precise, Setup, check_stopping
+from saver.collect.showing import shown_by
 from saver.collect.state import State
 from saver.errors import AssumptionWarning, CampaignEnded
 from saver.problem import checks
@@ -87,7 +88,7 @@ class Campaign(Known):
         past = problem.history if history is None else history
         with plainly(is_small(problem)):
             event = None if past is None else admit.recalled(problem, past)
-            shown = admit.shown_by(problem, None if event is None else event.history)
+            shown = shown_by(problem, None if event is None else event.history)
             setup = Setup(problem, collector, episodes, knowledge, losses, order, until, shown)
             check_stopping(problem, setup.until)
             self._begin(setup, State.begin(setup, seed), [] if keep == "episodes" else None)

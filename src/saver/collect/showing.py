@@ -67,6 +67,20 @@ def recall(problem: Problem, episodes: Iterable[Episode]) -> History:
     return replace(history, shown=shown(problem, columns(problem, many))) if len(many) >= FEWEST else history
 
 
+def shown_by(problem: Problem, history: History | None) -> Shown | None:
+    """What logged episodes show of policies, if it is about what this problem requires."""
+    found = None if history is None else history.shown
+    return found if found is not None and not problem.mdp.known and found.fits(problem) else None
+
+
+def begun(problem: Problem, collector: str, episodes: int) -> tuple[Setup, State]:
+    """A campaign before its first trial, with the problem's history."""
+    past = problem.history
+    setup = Setup(problem, collector, episodes, shown=shown_by(problem, past))
+    state = State.begin(setup)
+    return setup, state if past is None else apply(setup, state, Recalled(past))
+
+
 def columns(problem: Problem, many: Any) -> Columns:
     """Episodes side by side, with the guardrails of a problem by name."""
     if isinstance(many, Columns):
@@ -90,8 +104,7 @@ def shown(problem: Problem, many: Columns) -> Shown | None:
     rows = np.arange(n)
     older, newer = many.select(rows < cut), many.select((rows >= cut) & (rows < end))
     seen = replace(problem, history=None)
-    setup = Setup(seen, "saver-opt", len(newer))
-    state = apply(setup, State.begin(setup), Recalled(History.of(seen, older)))
+    setup, state = begun(replace(seen, history=History.of(seen, older)), "saver-opt", len(newer))
     facts = statistics(setup, state)
     designer = setup.designer
     assert isinstance(designer, FrequencyDesigner)

@@ -8,6 +8,7 @@ from typing import Any
 
 from saver._types import Floats
 from saver.collect.showing import recall
+from saver.data.advice import advice
 from saver.data.cells import read_policy
 from saver.data.episodes import Episodes
 from saver.data.offpolicy import OffPolicy, believed, off_policy
@@ -105,6 +106,10 @@ class Fitted:
                     f"{value:.4g} (from {low:.4g} to {high:.4g}): nothing can be tried within that"
                 )
         return tuple(found)
+
+    def advice(self, problem: Problem) -> tuple[str, ...]:
+        """What the log cannot tell of a problem, and the models with the price of each, in lines."""
+        return advice(self, problem)
 
     def report(self) -> str:
         """What was found, in lines."""

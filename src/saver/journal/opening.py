@@ -20,6 +20,7 @@ from saver.collect import admit
 from saver.collect.collectors import COLLECTORS, OWN, Collector, find_collector
 from saver.collect.knowledge import Knowledge
 from saver.collect.setup import Precise, Setup, check_stopping
+from saver.collect.showing import shown_by
 from saver.errors import InvalidData, InvalidProblem, StoreFailed
 from saver.journal.durable import DurableCampaign
 from saver.journal.folding import Stated, made_of
@@ -138,7 +139,7 @@ def _given(problem: Problem | None, rest: dict[str, Any]) -> Stated | None:
     history, seed = rest.pop("history"), checks.whole("seed", rest.pop("seed"), 0, 2**63 - 1)
     past = problem.history if history is None else history
     learned = None if past is None else admit.recalled(problem, past)
-    shown = admit.shown_by(problem, None if learned is None else learned.history)
+    shown = shown_by(problem, None if learned is None else learned.history)
     setup = Setup(problem, **rest, shown=shown)
     plain = {
         "problem": pack(problem),
@@ -196,7 +197,7 @@ def _stated(journal: Journal, header: Header, given: Stated | None) -> Stated:
     knowledge = Knowledge(**{name: unpack(item) for name, item in plain["knowledge"].items()})
     shown = unpack(plain.get("shown"))
     if shown is None and problem.history is not None and plain["history"] == fingerprint(problem.history):
-        shown = admit.shown_by(problem, problem.history)
+        shown = shown_by(problem, problem.history)
     rest = knowledge, plain["losses"], plain["order"], unpack(plain["until"]), shown
     setup = functools.partial(Setup, problem, collector, plain["episodes"], *rest)
     return Stated(problem, collector, setup, plain)
