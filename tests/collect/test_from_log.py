@@ -24,7 +24,7 @@ def desk():
     """A world of the help desk's size, its log of 8,000 episodes, and the problem with it."""
     world = World.drawn(4, 4, 6, 0, 0.3)
     log = world.log(8000, 1)
-    problem = world.problem(0.4)
+    problem = world.problem(0.8)
     return world, log, replace(problem, history=recall(problem, log))
 
 
@@ -35,7 +35,7 @@ def test_what_a_log_shows_of_the_target_is_below_the_truth_and_lets_it_run(desk)
     truth = -target - rail.required_at(-base)
     assert shown.names[0] == "the target"
     assert 0.0 < shown.floors["complaint"][0] < truth
-    assert (shown.older, shown.newer) == (2666, 5334)
+    assert (shown.first, shown.second) == (2666, 5334)
 
 
 @pytest.mark.parametrize(

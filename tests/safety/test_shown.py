@@ -103,13 +103,18 @@ def test_an_action_that_the_baseline_never_takes_stops_the_episode_before():
 
 
 def test_the_number_on_the_page():
-    zeros, rate = np.zeros(600), 0.97
-    by_hand = -(20.0 ** (1 / 600) - 1.0) / rate
-    by_hand = 3.0 * by_hand / (1.0 - by_hand)
-    assert by_hand == pytest.approx(-0.01540106, abs=1e-8)
-    assert below(zeros, -3.0, 0.05, np.array([rate])) == pytest.approx(by_hand, abs=1e-9)
+    policy, base = np.array([[[0.0, 1.0]]]), np.array([[[0.5, 0.5]]])
+    one = Worth.of(policy, base, lambda V: np.zeros((1, 2)), np.zeros((1, 2)), np.array([[-1.0], [0.0]]), 1.0)
+    log = Walked(np.array([[0, 1]] * 600), np.array([[0], [1]] * 300), np.zeros((600, 1)), 1.0)
+    U, bottom = one.summed(log, 2.0, 1.0), one.bottom(2.0, 1.0, -1.0, 1.0)
+    assert (U.tolist(), bottom) == ([0.0] * 600, -4.0)
+    rate = 0.97
+    share = -(20.0 ** (1 / 600) - 1.0) / rate
+    by_hand = 4.0 * share / (1.0 - share)
+    assert by_hand == pytest.approx(-0.02053475, abs=1e-8)
+    assert below(U, bottom, 0.05, np.array([rate])) == pytest.approx(by_hand, abs=1e-9)
     # two rates that are alike are one
-    assert below(zeros, -3.0, 0.05, np.array([rate, rate])) == pytest.approx(by_hand, abs=1e-9)
+    assert below(U, bottom, 0.05, np.array([rate, rate])) == pytest.approx(by_hand, abs=1e-9)
 
 
 def test_a_bound_falls_with_its_level_and_is_never_above_the_mean():

@@ -1,19 +1,17 @@
 """From a log to policies of which it shows what they are worth at least: step 16 of docs/proof/logs.md.
 
-The older part of the log chooses policies and how to look at them; the newer part, which had no say in that,
+The first part of the log chooses policies and how to look at them; the second part, which had no say in that,
 shows what each is worth. A campaign that plays them, in any shares and for any reason, can be afforded from
 its first episode on.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from saver._types import Floats
 from saver.collect.apply import apply
@@ -22,23 +20,20 @@ from saver.collect.events import Recalled
 from saver.collect.frequencies import FrequencyDesigner, Work
 from saver.collect.setup import Setup
 from saver.collect.state import State
-from saver.kernels.bounds.moves import Moves, lowest, radius
 from saver.play.foresight import gained
 from saver.problem.bellman import by_step, visits
 from saver.problem.checks import read_only
 from saver.problem.episode import Columns, Episode
 from saver.problem.floors import Shown, required_by
-from saver.problem.guardrail import Rail
 from saver.problem.history import History
-from saver.problem.moments import Moments
 from saver.problem.statement import Problem
-from saver.safety.argument import Box
-from saver.safety.modelfree import LOG, POLICIES
+from saver.safety.modelfree import LOG
 from saver.safety.shown import Walked, Worth, looks, nothing_less, surely
 
 FEWEST = 200  # episodes
-OLDER = 1 / 3  # of the log
+FIRST = 1 / 3  # of the log
 TUNED, USED = 5_000, 200_000  # episodes by which looks are chosen, and that show something, at most
+SHUFFLED = 16  # a seed
 PARTS = (0.0, 1.0, 0.1)  # designs for a campaign that is long, as long as the log, a tenth of that
 BLENDS = (0.3, 0.6, 1.0)  # of a design with the target: the rest of an action's probability
 ROUNDS = 4  # of a design that knows what was logged
@@ -100,20 +95,18 @@ def shown(problem: Problem, many: Columns) -> Shown | None:
     if any(np.isnan(many.constraints[rail.name]).any() for rail in problem.rails):
         return None  # what was not measured may have been chosen
     n = len(many)
-    cut, end = int(OLDER * n), min(n, int(OLDER * n) + USED)
-    rows = np.arange(n)
-    older, newer = many.select(rows < cut), many.select((rows >= cut) & (rows < end))
+    cut, end = int(FIRST * n), min(n, int(FIRST * n) + USED)
+    rows = np.random.default_rng(SHUFFLED).permutation(n)  # it may stand in any order, that of outcomes too
+    first, second = many.select(rows < cut), many.select((rows >= cut) & (rows < end))
     seen = replace(problem, history=None)
-    setup, state = begun(replace(seen, history=History.of(seen, older)), "saver-opt", len(newer))
+    setup, state = begun(replace(seen, history=History.of(seen, first)), "saver-opt", len(second))
     facts = statistics(setup, state)
     designer = setup.designer
     assert isinstance(designer, FrequencyDesigner)
     work = designer.work(facts, setup.variance(state.sums.rewards))
     chosen = policies(setup, designer, work, facts.counts / max(cut, 1))
     means = gained(read_only(work.seen), read_only(facts.counts)).reshape(work.seen.shape)
-    each = zip(problem.rails, state.rail_moments(problem), strict=True)
-    sets = [Set.of(setup, rail, moments, facts.moves) for rail, moments in each]
-    return Looking(setup, facts.model, means, chosen, sets).at(older, newer)
+    return Looking(setup, facts.model, means, chosen).at(first, second)
 
 
 def policies(setup: Setup, designer: FrequencyDesigner, work: Work, usual: Floats) -> Chosen:
@@ -160,41 +153,11 @@ def offset(designer: FrequencyDesigner, work: Work, line: Floats, logged: Any) -
     return policy
 
 
-class Set(NamedTuple):
-    """Where constraint means and moves lie of one guardrail, by the older part: see `kernels.bounds`."""
-
-    lower: Floats  # [S, A]
-    moves: Moves
-    radii: Floats  # [S A]
-
-    @classmethod
-    def of(cls, setup: Setup, rail: Rail, seen: Moments, moves: Any) -> Set:
-        """Half of the share for means, half for moves."""
-        mdp, level = setup.problem.mdp, (1.0 - POLICIES) * LOG * rail.level / 2.0
-        mine = seen.times(rail.sign)
-        box = Box(setup.problem, len(moves.starts), level, below=True, rail=rail)
-        lower = np.where(mine.counts > 0, box.ends(mine.counts, mine.mean)[0], rail.promise.floor)
-        counts = sparse.hstack([moves.counts, sparse.csr_array(moves.ends[:, None])], format="csr")
-        totals = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
-        shares = counts.data / np.repeat(totals, np.diff(counts.indptr))
-        kept = Moves(counts.indptr.astype(np.int64), counts.indices.astype(np.int64), shares, totals)
-        each = math.log(level / box.pairs)
-        return cls(lower, kept, np.array([radius(n, mdp.states + 1.0, each) for n in totals]))
-
-    def least(self, policy: Floats, discount: float, floor: Floats) -> Floats:
-        """What a policy is worth at least, from each step and state on, [L + 1, S]."""
-        L, S, _ = policy.shape
-        values, nowhere = np.zeros((L + 1, S)), np.ones(S)
-        lowest(policy, self.lower, self.moves, self.radii, discount, nowhere, math.inf, values)
-        return np.maximum(values, floor)
-
-
 class Looking:
     """Looks at a log for each policy and each guardrail."""
 
-    def __init__(self, setup: Setup, model: Any, means: Floats, chosen: Chosen, sets: Sequence[Set]) -> None:
+    def __init__(self, setup: Setup, model: Any, means: Floats, chosen: Chosen) -> None:
         self.problem, self.model, self.means, self.chosen = setup.problem, model, means, chosen
-        self.sets = sets
         self.base = by_step(self.problem.mdp, self.problem.baseline)
 
     def onward(self, V: Floats) -> Floats:
@@ -202,17 +165,16 @@ class Looking:
         found: Floats = self.model.transitions @ V
         return found.reshape(self.base.shape[1:])
 
-    def at(self, older: Columns, newer: Columns) -> Shown | None:
+    def at(self, first: Columns, second: Columns) -> Shown | None:
         """What is found."""
         problem, mdp = self.problem, self.problem.mdp
-        logs = [[Walked.of(mdp, part, rail) for part in (older, newer)] for rail in problem.rails]
+        logs = [[Walked.of(mdp, part, rail) for part in (first, second)] for rail in problem.rails]
         kept, worths = [], []
         for i, policy in enumerate(self.chosen.policies):
             found, hope = [], []
-            for rail, mean, (old, new), known in zip(problem.rails, self.means, logs, self.sets, strict=True):
-                level = POLICIES * LOG * rail.level / len(self.chosen.policies)
-                least = known.least(policy, mdp.discount, nothing_less(mdp, rail))
-                make = (self.base, self.onward, mean, least, mdp.discount)
+            for rail, mean, (old, new) in zip(problem.rails, self.means, logs, strict=True):
+                level = LOG * rail.level / len(self.chosen.policies)
+                make = (self.base, self.onward, mean, nothing_less(mdp, rail), mdp.discount)
                 one, base = Worth.of(policy, *make), Worth.of(self.base, *make)
                 promised, bet = looks(one, base, old.part(slice(-TUNED, None)), rail, level, len(new))
                 value = float(np.mean(base.V[0][old.states[:, 0]]))
@@ -226,5 +188,5 @@ class Looking:
         floors = {rail.name: np.array([row[j] for row in worths]) for j, rail in enumerate(problem.rails)}
         return Shown(
             np.array([self.chosen.policies[i] for i in kept]), tuple(self.chosen.names[i] for i in kept),
-            floors, required_by(problem), len(older), len(newer),
+            floors, required_by(problem), len(first), len(second),
         )  # fmt: skip

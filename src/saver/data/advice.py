@@ -6,11 +6,16 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from saver._types import Floats
 from saver.collect.decide import new_plan
 from saver.collect.showing import begun
+from saver.estimate.log import seen_moves
+from saver.kernels.bounds.moves import Moves, lowest, radius
 from saver.problem import Problem, weights
+from saver.problem.bellman import by_step
+from saver.safety.argument import Box
 
 SELDOM = 30  # samples: a mean of fewer is hardly known
 NAMED = 3  # pairs by name
@@ -38,7 +43,7 @@ def advice(fitted: Any, problem: Problem) -> tuple[str, ...]:
     S = len(counts)
     each = [weights(model, policy)[:S] for policy in problem.targets.values()]
     c = np.max(np.abs(each), axis=0)
-    return (*_gaps(problem, counts, c), *_models(fitted, problem, c))
+    return (*_gaps(problem, counts, c), *_models(fitted, problem, c), *_pairwise(fitted, problem))
 
 
 def _gaps(problem: Problem, counts: Any, c: Floats) -> list[str]:
@@ -61,7 +66,7 @@ def _gaps(problem: Problem, counts: Any, c: Floats) -> list[str]:
         if table is not None:
             span = (table.ceiling - table.floor)[: len(c)]
             by = f"{float(np.sum((c * span)[never])) / 2:.3g} to either side"
-        lines.append(f"  what was never tried leaves the target's value open by {by}: only a campaign can tell")
+        lines.append(f"  what was never tried leaves the target's value open by {by}; a campaign can tell")
     return lines
 
 
@@ -112,3 +117,30 @@ def _first_trial(problem: Problem) -> list[float]:
         short = ledger.required(book) - ledger.floor_value(setup.baseline_play)
         found.append(math.ceil(short / credit) if credit > 0.0 else math.inf)
     return found
+
+
+def _pairwise(fitted: Any, problem: Problem) -> list[str]:
+    """What pairs one by one leave open of the target: no promise rests on it."""
+    if problem.mdp.known or problem.history is None:
+        return []
+    moves, mdp, lines = seen_moves(problem.mdp, problem.history.sums), problem.mdp, []
+    counts = sparse.hstack([moves.counts, sparse.csr_array(moves.ends[:, None])], format="csr")
+    totals = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
+    shares = counts.data / np.repeat(totals, np.diff(counts.indptr))
+    kept = Moves(counts.indptr.astype(np.int64), counts.indices.astype(np.int64), shares, totals)
+    policy = np.array(by_step(mdp, problem.first))
+    for rail in problem.rails:
+        box = Box(problem, len(moves.starts), rail.level / 2.0, below=True, rail=rail)
+        seen = problem.history.rails[rail.name].seen
+        lower = np.where(seen.counts > 0, box.ends(seen.counts, seen.mean)[0], rail.promise.floor)
+        level = math.log(rail.level / 2.0 / (box.pairs + 1))
+        radii = np.array([radius(n, mdp.states + 1.0, level) for n in totals])
+        values = np.zeros((mdp.horizon + 1, mdp.states))
+        starts = moves.starts if mdp.start is None else np.array(mdp.start)
+        far = 0.0 if mdp.start is not None else radius(float(starts.sum()), float(mdp.states), level)
+        worth = rail.sign * lowest(policy, lower, kept, radii, mdp.discount, starts, far, values)
+        does = "costs at most" if rail.sign < 0 else "earns at least"
+        lines.append(
+            f"  if moves depend on state and action alone, the target {does} {worth:.4g} of {rail.name}"
+        )
+    return lines

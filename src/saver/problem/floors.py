@@ -12,7 +12,7 @@ from saver.problem.codec import fingerprint, portable
 @portable("shown")
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """Policies that the older part of a log chose, and what the newer part shows of them.
+    """Policies that the first part of a log chose, and what the second part shows of them.
 
     An episode of policy i is worth at least floors[name][i] above what the guardrail of that name requires:
     step 16 of docs/proof/logs.md. Of all policies and guardrails at once, but for a part of delta.
@@ -22,15 +22,15 @@ class Shown:
         names: what each is, in words.
         floors: by guardrail, [M].
         made_for: a hash of what is promised and required, and of its share of delta.
-        older, newer: episodes of the two parts.
+        first, second: episodes of the two parts.
     """
 
     policies: Any
     names: tuple[str, ...]
     floors: dict[str, Any]
     made_for: str
-    older: int
-    newer: int
+    first: int
+    second: int
 
     def __post_init__(self) -> None:
         vars(self)["names"] = tuple(self.names)

@@ -56,7 +56,6 @@ class ReturnsBook(Book):
 
 
 LOG = 0.15  # of the level of a guardrail, where a log shows something: that of what it shows
-POLICIES = 0.85  # of this, that of what policies are worth; the rest is that of moves
 
 
 class ModelFree(Certified):

@@ -1,8 +1,9 @@
 """What a log of the baseline shows of a policy that it did not follow: at least so much is an episode worth.
 
-Step 16 of docs/proof/logs.md. The older part of the log chose the policy b, tables V and Q that stand for its
-value, and `least`, below it. Let w_t = prod_{k<=t} b(a_k|s_k) / b_0(a_k|s_k), w_{-1} = 1, and tau the first
-step where w could pass `most`, or the sum has fallen by `fall`. Of an episode of the newer part
+Step 16 of docs/proof/logs.md. The first part of the log chose the policy b and tables V and Q that stand for
+its value; `least` is less than any episode can earn from there on. Let w_t = prod_{k<=t} b(a_k|s_k) /
+b_0(a_k|s_k), w_{-1} = 1, and tau the first step where w could pass `most`, or the sum has fallen by `fall`.
+Of an episode of the second part
 
     U = V_0(s_0) + sum_{t<tau} g^t w_t (X_t + g V_{t+1}(s_{t+1}) - Q_t(s_t, a_t))
         + g^tau w_{tau-1} (least_tau - V_tau)(s_tau),
@@ -29,8 +30,8 @@ from saver.problem.promise import Bounded
 
 FAR = 6.0  # scales beyond the range of the means at which sub-Gaussian observations are cut
 MOST = (1.5, 2.0, 3.0, 5.0, 8.0, 13.0)  # weights at which an episode is stopped
-FALLS = (2.0, 4.0, 8.0)  # and sums, in standard deviations of what episodes earn
-SPREAD = (0.5, 0.7, 1.0, 1.4)  # rates, times the one that is best if all is as in the older part
+FALLS = (2.0, 4.0, 8.0, 16.0)  # and sums, in standard deviations of what episodes earn
+SPREAD = (0.5, 0.7, 1.0, 1.4)  # rates, times the one that is best if all is as in the first part
 FASTEST = 0.97
 HALVINGS = 50
 FARTHEST = 1e12  # a ratio where the baseline never goes
@@ -86,7 +87,7 @@ def cut_off(rail: Rail, length: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Worth:
-    """What the older part says of a policy and a guardrail; the last column is the end."""
+    """What the first part says of a policy and a guardrail; the last column is the end."""
 
     ratio: Floats  # b / b_0, [L, S + 1, A]; infinite where b goes and b_0 never does
     V: Floats  # [L + 1, S + 1]
@@ -146,7 +147,7 @@ class Worth:
 
 
 class Bet(NamedTuple):
-    """How an episode is looked at, chosen by the older part."""
+    """How an episode is looked at, chosen by the first part."""
 
     most: float
     fall: float
