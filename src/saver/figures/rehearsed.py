@@ -52,7 +52,7 @@ def _widths(axes: Any, title: str, episodes: Ints, alone: float, widths: Floats)
     if np.isfinite(alone):
         axes.axhline(alone, color=GREY, ls=DOTTED, lw=0.9)
     axes.set_title(title)
-    axes.set_ylim(0.0, axes.get_ylim()[1])
+    axes.set_ylim(0.0, 1.05 * axes.get_ylim()[1])
     mark_episodes(axes, episodes.astype(np.float64), "episodes")
 
 
@@ -77,4 +77,5 @@ def _budgets(axes: Any, budgets: dict[str, Floats]) -> None:
     axes.set_xlim(-0.7, len(budgets) - 0.3)
     mark_axis(axes.yaxis, 6)
     axes.set_xticks(range(len(budgets)), list(budgets))
-    axes.set_title("least budget, in episodes' worth")
+    axes.set_title("least budget")
+    axes.set_ylabel("in episodes' worth")
