@@ -14,6 +14,7 @@ import coverage_table
 import durable
 import engine
 import exact
+import forecast
 import foreseen
 import guarded
 import guarded_audit
@@ -55,6 +56,7 @@ BENCHMARKS: dict[str, Callable[[], Table]] = {
     "unknown-formula": unknown_formula.table,
     "unknown-speed": unknown_speed.table,
     "logs": logs.table,
+    "forecast": forecast.table,
     "durable": durable.table,
     "loops": loops.table,
     "reading": reading.table,
