@@ -170,6 +170,7 @@ def diagnose(
     order: Annotated[str, Option(help="in which order trials start: any, or asked")] = "any",
     ran: Annotated[bool, Option("--ran", help="lost trials are known to have run")] = False,
     seconds: Annotated[float, Option(min=0, help="time for the exact design")] = 20.0,
+    theory: Annotated[bool, Option("--theory", help="of a log: also what theory says")] = False,
     json: options.Json = False,
 ) -> None:
     """Say what a problem will cost before it is run, and what the paper's theory says about it.
@@ -179,14 +180,14 @@ def diagnose(
     `saver.save` wrote: a problem with its history, or a scenario.
     """
     made = asked(scenario, options.scenario_options(alpha, delta, more))
-    from saver import theory
+    from saver.theory import diagnose as foresee
 
     with show.working("diagnosing"):
-        found = theory.diagnose(
+        found = foresee(
             made, episodes, stderr=stderr, seconds=seconds, losses=losses, out=out_at_once,
             declared=declared, order=order, ran=ran,
         )  # fmt: skip
-    show.result(json, found.to_dict(), found.report(show.width()).removesuffix("\n"))
+    show.result(json, found.to_dict(), found.report(show.width(), theory).removesuffix("\n"))
 
 
 @app.command()

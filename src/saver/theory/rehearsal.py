@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import textwrap
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,15 +29,11 @@ from saver.simulator.asseen import EPISODES, scenario_of, world_of
 
 __all__ = ["Rehearsal", "forecast", "rehearse", "world_of"]
 
-RUNS, FEW, FEWEST = (
-    200,
-    20,
-    3,
-)  # campaigns of a rehearsal; of a forecast; that are played however long it takes
+RUNS, FEW, FEWEST = 200, 20, 3  # campaigns of a rehearsal; of a forecast, at most and at least
 POINTS = 20  # checkpoints
 ENDS = (0.05, 0.5, 0.95)  # quantiles that are said
 NORMAL = 1.959964  # standard deviations of a 95 % interval
-SECONDS = 10.0
+WORK = 8000  # episodes of a forecast, by default
 Range = tuple[float, float, float]  # the quantiles
 
 
@@ -185,7 +180,6 @@ def rehearse(
     runs: int = RUNS,
     seed: int = 0,
     drawn: bool = True,
-    seconds: float | None = None,
     points: int = POINTS,
     progress: bool | Callable[[int], None] = False,
 ) -> Rehearsal:
@@ -193,16 +187,13 @@ def rehearse(
 
     `problem` has a history (`saver fit`, `saver.data`), with which every campaign begins. Each has a world of
     its own, drawn from what that log leaves open: see `saver.theory.world_of`; with `drawn=False` all have
-    the world as the log shows it. Campaign r uses the child r of `seed`. With `seconds` no more are begun
-    when they are over, but 3 are played. `points` is at how many episode counts, evenly spaced, the answers
-    are kept. `progress` counts on standard error, or is a function that is told how many more campaigns are
-    done.
+    the world as the log shows it. Campaign r uses the child r of `seed`. `points` is
+    at how many episode counts, evenly spaced, the answers are kept. `progress` counts on standard error, or
+    is a function that is told how many more campaigns are done.
     """
     checks.kind("problem", problem, Problem)
     checks.flag("drawn", drawn)
     K, runs = checks.whole("episodes", episodes, 1), checks.whole("runs", runs, 1)
-    if seconds is not None:
-        seconds = checks.between("seconds", seconds, 0.0, math.inf, closed=(True, False))
     chosen, made = find_collector(collector), scenario_of(problem, None, K)
     at = np.linspace(0, K, checks.whole("points", points, 1) + 1)[1:]
     checkpoints = np.unique(np.ceil(at).astype(np.int64))
@@ -212,11 +203,9 @@ def rehearse(
     alone = {name: first.estimate(of=name, against=problem.against).interval for name in targets}
     kept = Out.room(checkpoints, runs, len(targets), len(rails))
     true, required = np.empty((runs, len(targets))), np.empty((runs, len(rails)))
-    tick, began, done = counted(runs, progress), time.monotonic(), 0
+    tick = counted(runs, progress)
     truth = _truth(made)
     for r in range(runs):
-        if seconds is not None and r >= FEWEST and time.monotonic() - began > seconds:
-            break
         own = checks.child_seed(seed, r)
         if drawn:
             made = scenario_of(problem, np.random.default_rng(checks.child_seed(own, 3)), K)
@@ -224,19 +213,18 @@ def rehearse(
         run_once(Job(made, chosen, K, truth), kept.of(r), own)
         true[r] = list(truth.values.values())
         required[r] = [abs(one) or rail.unit or 1.0 for one, rail in zip(truth.required, rails, strict=True)]
-        done = r + 1
         tick(1)
-    answers, worst = kept.answers[:done], kept.worst[:done]
+    answers, worst = kept.answers, kept.worst
     low, high = ends_of(answers)
-    told = {name: (low[:, i], high[:, i], true[:done, i]) for i, name in enumerate(targets)}
+    told = {name: (low[:, i], high[:, i], true[:, i]) for i, name in enumerate(targets)}
     names, units = [rail.name for rail in rails], np.array([rail.unit for rail in rails])
     return Rehearsal(
-        _called(collector, chosen), K, done, drawn, _logged(problem), problem.delta, checkpoints,
+        _called(collector, chosen), K, runs, drawn, _logged(problem), problem.delta, checkpoints,
         {name: (b - a) / 2 for name, (a, b) in alone.items()},
         {name: (b - a) / 2 for name, (a, b, _) in told.items()},
         {name: (a[:, -1] <= value) & (value <= b[:, -1]) for name, (a, b, value) in told.items()},
-        np.array(kept.common["baseline_share"][:done]), _by(names, worst),
-        _by(names, worst / required[:done]), _by(names, worst < -VIOLATED * units),
+        np.array(kept.common["baseline_share"]), _by(names, worst),
+        _by(names, worst / required), _by(names, worst < -VIOLATED * units),
     )  # fmt: skip
 
 
@@ -245,13 +233,12 @@ def forecast(
     episodes: int,
     collector: Collector | str = "saver-opt",
     *,
-    seconds: float = SECONDS,
-    runs: int = FEW,
+    runs: int | None = None,
     seed: int = 0,
 ) -> Rehearsal:
     """What a campaign will come to if the world is as its log shows it, from a few that are played there."""
-    options: dict[str, Any] = {"drawn": False, "seconds": seconds, "points": 1}
-    return rehearse(problem, collector, episodes=episodes, runs=runs, seed=seed, **options)
+    few = min(max(WORK // max(episodes, 1), FEWEST), FEW) if runs is None else runs
+    return rehearse(problem, collector, episodes=episodes, runs=few, seed=seed, drawn=False, points=1)
 
 
 def _called(given: Any, chosen: Collector) -> str:
