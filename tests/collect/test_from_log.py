@@ -12,7 +12,7 @@ from saver import Campaign, Episode, Guardrail, History
 from saver.collect.shares import solve
 from saver.collect.showing import FEWEST, recall, tried_only
 from saver.engine.layout import only_reference
-from saver.errors import InvalidData
+from saver.errors import AssumptionWarning, InvalidData
 from saver.problem.codec import fingerprint, pack, unpack
 from saver.safety.fromlog import FromLog
 from saver.safety.modelfree import LOG
@@ -149,7 +149,8 @@ def test_floors_made_for_another_requirement_are_not_used(desk):
         replace(problem, guardrails=(replace(guard, alpha=0.2),)),
         replace(problem, guardrails=(replace(guard, baseline_value=0.3),)),
     ):
-        assert Campaign(other, "saver-opt", 10)._setup.shown is None
+        with pytest.warns(AssumptionWarning, match="made for another requirement, promise or delta"):
+            assert Campaign(other, "saver-opt", 10)._setup.shown is None
     target = replace(problem, target=problem.baseline[::-1].copy() * 0.5 + problem.baseline * 0.5)
     assert Campaign(target, "saver-opt", 10)._setup.shown is not None  # what was shown is still true
 

@@ -7,6 +7,7 @@ its first episode on.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from saver.collect.events import Recalled
 from saver.collect.frequencies import FrequencyDesigner, Work
 from saver.collect.setup import Setup
 from saver.collect.state import State
+from saver.errors import AssumptionWarning
 from saver.play.foresight import gained
 from saver.problem.bellman import by_step, visits
 from saver.problem.checks import read_only
@@ -30,9 +32,13 @@ from saver.problem.statement import Problem
 from saver.safety.modelfree import LOG
 from saver.safety.shown import Bet, Walked, Worth, looks, nothing_less, surely
 
+STALE = (
+    "what the log shows of policies was made for another requirement, promise or delta than the problem has, "
+    "and is left out: make the problem anew from the log (saver.data), or give the episodes as history"
+)
 FEWEST = 200  # episodes
 FIRST = 1 / 3  # of the log
-TUNED, USED = 5_000, 200_000  # episodes by which looks are chosen, and that show something, at most
+TUNED, USED = 5_000, 100_000  # episodes by which looks are chosen, and that show something, at most
 SHUFFLED = 16  # a seed
 PARTS = (0.0, 1.0, 0.1)  # designs for a campaign that is long, as long as the log, a tenth of that
 BLENDS = (0.5, 1.0)  # of a design with the targets: the rest of an action's probability
@@ -66,7 +72,12 @@ def recall(problem: Problem, episodes: Iterable[Episode]) -> History:
 def shown_by(problem: Problem, history: History | None) -> Shown | None:
     """What logged episodes show of policies, if it is about what this problem requires."""
     found = None if history is None else history.shown
-    return found if found is not None and not problem.mdp.known and found.fits(problem) else None
+    if found is None or problem.mdp.known:
+        return None
+    if not found.fits(problem):
+        warnings.warn(STALE, AssumptionWarning, stacklevel=4)
+        return None
+    return found
 
 
 def begun(problem: Problem, collector: str, episodes: int) -> tuple[Setup, State]:
@@ -175,7 +186,8 @@ class Looking:
     def at(self, first: Columns, second: Columns) -> Shown | None:
         """What is found."""
         problem, mdp = self.problem, self.problem.mdp
-        logs = [[Walked.of(mdp, part, rail) for part in (first, second)] for rail in problem.rails]
+        some = first.select(np.arange(len(first)) < TUNED)
+        logs = [[Walked.of(mdp, part, rail) for part in (some, second)] for rail in problem.rails]
         hoped = [self.looked(i, policy, logs) for i, policy in enumerate(self.chosen.policies)]
         kept = [i for i, found in enumerate(hoped) if found is not None]
         parts = LOG / max(len(kept), 1)
@@ -197,7 +209,7 @@ class Looking:
             level = LOG * rail.level / len(self.chosen.policies)
             make = (self.base, self.onward, mean, nothing_less(mdp, rail), mdp.discount)
             one, base = Worth.of(policy, *make), Worth.of(self.base, *make)
-            promised, bet = looks(one, base, old.part(slice(-TUNED, None)), rail, level, len(new))
+            promised, bet = looks(one, base, old, rail, level, len(new))
             value = float(np.mean(base.V[0][old.states[:, 0]]))
             if not rail.learned:
                 promised -= max(rail.required_at(rail.low), rail.required_at(rail.high))

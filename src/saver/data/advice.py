@@ -81,7 +81,8 @@ def _models(fitted: Any, problem: Problem, c: Floats) -> list[str]:
         ]
     lines, history = [], problem.history
     if history is None or history.shown is None:
-        lines.append("model: unknown. The log is too short to show what policies are worth")
+        lines.append("model: unknown. The log does not show what policies are worth: it is too short, or not")
+        lines.append("  all of it measured")
     else:
         share = _baseline_share(problem)
         part = {0.0: "none", 1.0: "all"}.get(round(share, 3), f"about {share:.0%}")
