@@ -151,7 +151,7 @@ def weigh(y: Any, weight: Any, table: Any, stake: Any, push: Any, moves: Any, A:
                 moves[i, first + THREE] += half * u3
 
 
-@jit
+@inner
 def combine(table: Any, stake: Any, multipliers: Any, pull: Any, A: Any) -> None:
     """pull = sum_i multiplier_i (C_i - W_i) / unit."""
     for r in range(np.uint64(len(stake))):

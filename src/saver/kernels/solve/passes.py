@@ -125,7 +125,7 @@ def discounted(model: Any, y: Any, mass: Any, D: Any) -> None:
                 D[model.state[i] * A + a] += model.powers[t] * mass[i] * y[model.row[i] * A + a]
 
 
-@jit
+@inner
 def objective(w: Any, N: Any, extra: Any, share: float) -> Any:
     """sum w / N with N mixed with `share` of the visits `extra`."""
     total = 0.0
