@@ -3,8 +3,7 @@
 Column 0 holds the prices, column i the constraint of guardrail i - 1, the rest is 0; a second half of rows,
 where there is one, is what pairs earn before the last step. Columns are walked four at a time, written out:
 processors add four numbers at once, and the same as loops takes 1.24 to 1.34 of the time (graphs of 30 and
-300 states). For one guardrail the passes that carry just two (`passes`, `phases`) stay: a simulation that plans
-by them takes .92 of the time (benchmarks/results/loops.md).
+300 states). For one guardrail `passes` stay: see there.
 """
 
 from __future__ import annotations
