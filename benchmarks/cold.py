@@ -19,9 +19,9 @@ from tables import Table
 ABOUT = """
 What the first call takes where nothing was compiled before, and what the same takes afterwards: seconds of
 the processor in all threads, imports included. Every cell is a process of its own; the shortest where there
-are repeats ({}). `python benchmarks/cold.py OLD NEW` measures two checkouts in one run. Before: the commit
-before compiled code was found by its content. On two cores, beside other work; by the clock as long as that
-where a core is free.
+are repeats ({}). `python benchmarks/cold.py OLD NEW` measures two checkouts in one run. Before: f6f5fb3, the
+last commit with an engine of its own for each kind of guardrail. On two cores, beside other work; by the
+clock as long as that where a core is free.
 """
 COLUMNS = ("first call", "before", "now", "now / before", "afterwards")
 README = re.findall(r"```python\n(.*?)```", Path("README.md").read_text(encoding="utf-8"), re.S)[0]

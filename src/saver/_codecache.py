@@ -31,7 +31,7 @@ from saver._compiling import working
 
 written, plain, signatures = (cast(Any, part) for part in (CompileResultCacheImpl, serialize, sigutils))
 types: Any = kinds
-HEAD, SIZE = b"saver code 2\n", hashlib.sha256().digest_size
+HEAD, SIZE = b"saver code 3\n", hashlib.sha256().digest_size
 SUFFIX, PARTIAL = ".code", ".part"
 DAY, UNUSED = 86400.0, 90 * 86400.0  # seconds; what nobody has loaded for so long is removed
 FAULTS = {

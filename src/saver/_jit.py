@@ -7,13 +7,15 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cached_property
+from functools import cache, cached_property
 from types import FunctionType, SimpleNamespace
 from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
 from numba import _helperlib as helpers
+from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
+from numba.core.compiler import Compiler
 from numba.core.dispatcher import OmittedArg
 from numba.core.registry import CPUDispatcher
 from numba.core.typing import typeof
@@ -23,6 +25,8 @@ from saver._compiling import WATCH
 
 config: Any = numba.config
 typing, types, usual_class = cast(Any, typeof), cast(Any, numba.types), cast(Any, CPUDispatcher)
+usual_code, usual_generator = cast(Any, JITCodeLibrary), cast(Any, JITCPUCodegen)
+usual_compiler: Any = Compiler
 F = TypeVar("F", bound=Callable[..., Any])
 PATIENCE = 50_000  # calls of `plainly` before a process compiles also what is small: 25,000 episodes
 
@@ -30,6 +34,38 @@ PATIENCE = 50_000  # calls of `plainly` before a process compiles also what is s
 def kind_of(value: Any) -> Any:
     """The type of an argument."""
     return typing.typeof(value, typing.Purpose.argument)
+
+
+class Part(usual_code):  # type: ignore[misc, valid-type]
+    """Code that only compiled code calls: it goes into its callers, and becomes machine code there alone."""
+
+    serialize_using_object_code = usual_code.serialize_using_bitcode  # what is kept on disk
+
+    def _finalize_specific(self) -> None: ...
+
+
+class Parts(usual_generator):  # type: ignore[misc, valid-type]
+    """The usual generator of code, for parts: they need no address, and reach no objects of Python."""
+
+    _library_class = Part
+
+    def __init__(self, usual: Any) -> None:
+        self.__dict__.update(usual.__dict__)
+
+    def _add_module(self, module: Any) -> None: ...
+
+    def set_env(self, name: str, env: Any) -> None: ...
+
+
+@cache
+def of_parts(context: Any) -> Any:
+    """The same context, with that generator."""
+    return context.subtarget(_internal_codegen=Parts(context.codegen()))
+
+
+def parts_compiler(typing: Any, context: Any, *more: Any) -> Any:
+    """The usual compiler, with that context."""
+    return usual_compiler(typing, of_parts(context), *more)
 
 
 class Compiled(usual_class):  # type: ignore[misc, valid-type]
@@ -40,7 +76,9 @@ class Compiled(usual_class):  # type: ignore[misc, valid-type]
 
     def __init__(self, function: Any, options: dict[str, Any]) -> None:
         usual = {"nopython": True, "nogil": True, "error_model": "numpy", "boundscheck": None}
-        super().__init__(py_func=function, locals={}, targetoptions=usual | options)
+        part = "no_cpython_wrapper" in options
+        super().__init__(function, {}, usual | options, parts_compiler if part else usual_compiler)
+        self.targetctx: Any = of_parts(self.targetctx) if part else self.targetctx
         self._cache = Kept(self)
 
     def _compile_for_args(self, *args: Any, **kws: Any) -> Any:

@@ -39,12 +39,7 @@ class Design:
 
 
 def limit(
-    mdp: Mdp,
-    target: ArrayLike,
-    variance: ArrayLike,
-    behaviour: ArrayLike,
-    *,
-    onward: ArrayLike | None = None,
+    mdp: Mdp, target: ArrayLike, variance: ArrayLike, behaviour: ArrayLike, *, onward: ArrayLike | None = None
 ) -> float:
     """sum c^2 variance / d: K times the mean squared error after K episodes of `behaviour`, as K grows.
 

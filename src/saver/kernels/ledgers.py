@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from saver._jit import bare, inlined, inner, jit
+from saver.kernels import rails
 from saver.kernels.bounds.boundaries import path_bound, stitched
 from saver.kernels.bounds.capital import RENEWED, bet, control, fewest_gains, owe, spent
 from saver.kernels.bounds.noise import Bernstein, Numbers, Rule, ends, excess, guessed, least, missing
@@ -24,26 +25,6 @@ from saver.kernels.bounds.values import (
     returns_between,
 )
 from saver.kernels.keeping import COUNT
-from saver.kernels.rails import (
-    BOX,
-    COUNTED,
-    DESIGNED,
-    DOWN,
-    EXPECTED,
-    HALF,
-    KNOWN,
-    LOWER,
-    MEAN,
-    MIDDLE,
-    NOISE,
-    REALISED,
-    SAFELY,
-    SEEN,
-    SQUARED,
-    UP,
-    UPPER,
-    VALUE,
-)
 from saver.problem.history import BEFORE
 
 
@@ -66,22 +47,19 @@ def designed_worth(g: Any, i: int) -> Any:
     """D: at least this much are designed trials worth by noise alone, or, of returns, in all."""
     c, s = g.fixed[i], g.state[i]
     if c.model_free == 1 and c.bounded == 1:
-        return s.gained - c.span * excess(s.proxy, s.guessed, returns_rule(g, i, NOISE))
-    return least(s.gained, s.proxy, s.length, rule_of(g, i, NOISE))
+        return s.gained - c.span * excess(s.proxy, s.guessed, returns_rule(g, i, rails.NOISE))
+    return least(s.gained, s.proxy, s.length, rule_of(g, i, rails.NOISE))
 
 
 @bare
 def box_pair(g: Any, i: int, p: int) -> None:
     """The box of one pair."""
     c, table = g.fixed[i], g.tables[i]
-    low, high = ends(
-        table[COUNTED, p],
-        table[SEEN, p],
-        Numbers(c.proxy, c.floor, c.ceiling, c.paths == 0, rule_of(g, i, BOX)),
-    )
-    table[LOWER, p], table[UPPER, p], table[HALF, p] = low, high, (high - low) / 2
+    numbers = Numbers(c.proxy, c.floor, c.ceiling, c.paths == 0, rule_of(g, i, rails.BOX))
+    low, high = ends(table[rails.COUNTED, p], table[rails.SEEN, p], numbers)
+    table[rails.LOWER, p], table[rails.UPPER, p], table[rails.HALF, p] = low, high, (high - low) / 2
     if c.bets == 0:
-        table[MIDDLE, p] = (low + high) / 2
+        table[rails.MIDDLE, p] = (low + high) / 2
 
 
 # -- bets on returns: `capital` --------------------------------------------------------------------------
@@ -101,7 +79,15 @@ def renew_control(g: Any, now: Any, length: float) -> None:
         if c.bets == 1 and compared(g, now, i) + 1 >= g.state[i].renews:
             usual = (value_of(g, i) / length - c.floor) / (c.ceiling - c.floor)
             usual = BEFORE if c.learned == 1 else min(max(usual, 0.0), 1.0)
-            control(table[COUNTED], table[SEEN], table[SQUARED], c.floor, c.ceiling, usual, table[MIDDLE])
+            control(
+                table[rails.COUNTED],
+                table[rails.SEEN],
+                table[rails.SQUARED],
+                c.floor,
+                c.ceiling,
+                usual,
+                table[rails.MIDDLE],
+            )
 
 
 @inlined
@@ -127,16 +113,16 @@ def bet_safely(g: Any, i: int, past: bool, safe: Any) -> None:
         guess = (BEFORE + (s.safe_gained - c.bottom * s.count) / c.range) / (1.0 + s.count)
         Q = ((s.total - c.bottom) / c.range - guess) ** 2
         s.safe_x += s.total
-        owe(g.logs[DOWN, i], rates, Q, guess * Q)
-        owe(g.logs[UP, i], rates, Q, Q - guess * Q)
+        owe(g.logs[rails.DOWN, i], rates, Q, guess * Q)
+        owe(g.logs[rails.UP, i], rates, Q, Q - guess * Q)
         return
     centre = 0.0
     for p in range(len(safe)):
-        centre += safe[p] * g.tables[i, MIDDLE, p]
+        centre += safe[p] * g.tables[i, rails.MIDDLE, p]
     y = bet_on(g, i, centre)
     s.safe_x += centre
-    bet(g.logs[DOWN, i], rates, y)
-    bet(g.logs[UP, i], rates, -y)
+    bet(g.logs[rails.DOWN, i], rates, y)
+    bet(g.logs[rails.UP, i], rates, -y)
 
 
 @inlined
@@ -205,9 +191,9 @@ def means_seen(g: Any, i: int) -> Any:
     """`LearnedBaseline.means_seen`."""
     c, s = g.fixed[i], g.state[i]
     if c.model_free == 1 and c.bounded == 1:
-        rule = returns_rule(g, i, VALUE)
+        rule = returns_rule(g, i, rails.VALUE)
         return returns_between(s.safe_gained, 0.0, s.safe_proxy, s.safe_guessed, c.span, rule)
-    rule, rho, level = rule_of(g, i, VALUE), c.safe_rho, c.seen_level
+    rule, rho, level = rule_of(g, i, rails.VALUE), c.safe_rho, c.seen_level
     return means_between(s.safe_gained, 0.0, s.safe_proxy, s.safe_length, rule, rho, level)
 
 
@@ -219,11 +205,11 @@ def look_at_value(g: Any, i: int, safe: Any) -> None:
         return
     below, above = means_seen(g, i)
     if g.fixed[i].paths == 1:
-        T0, table = g.visits[SAFELY], g.tables[i]
-        below, above = paths_between(below, above, s.count, safe, T0, table[LOWER], table[UPPER])
+        T0, table = g.visits[rails.SAFELY], g.tables[i]
+        below, above = paths_between(below, above, s.count, safe, T0, table[rails.LOWER], table[rails.UPPER])
     if g.fixed[i].bets == 1:
-        below = max(below, s.safe_x + bets_won(g, i, 1, DOWN))
-        above = min(above, s.safe_x - bets_won(g, i, 1, UP))
+        below = max(below, s.safe_x + bets_won(g, i, 1, rails.DOWN))
+        above = min(above, s.safe_x - bets_won(g, i, 1, rails.UP))
     s.value_low = max(s.value_low, below / s.count)
     s.value_high = max(s.value_low, min(s.value_high, above / s.count))
 
@@ -276,8 +262,8 @@ def joint(g: Any, now: Any, i: int, low: float, runs: int, safe: Any) -> Any:
         return worth + found - joint_boundary(s.proxy, s.safe_proxy, share, c.rho, c.safe_rho, c.joint_level)
     (below, above), visits, table = means_seen(g, i), g.visits, g.tables[i]
     return worth + joint_paths(
-        designed_worth(g, i), kappa, s.count, below, above, visits[EXPECTED], visits[REALISED], safe,
-        visits[SAFELY], table[LOWER], table[UPPER],
+        designed_worth(g, i), kappa, s.count, below, above, visits[rails.EXPECTED], visits[rails.REALISED],
+        safe, visits[rails.SAFELY], table[rails.LOWER], table[rails.UPPER],
     )  # fmt: skip
 
 
@@ -288,9 +274,11 @@ def renew_bound(g: Any, i: int) -> None:
     found = designed_worth(g, i)
     if c.paths == 1:
         visits, table = g.visits, g.tables[i]
-        found = path_bound(found, visits[EXPECTED], visits[REALISED], table[LOWER], table[UPPER])
+        found = path_bound(
+            found, visits[rails.EXPECTED], visits[rails.REALISED], table[rails.LOWER], table[rails.UPPER]
+        )
         if c.bets == 1:
-            found = max(found, s.sum_x + bets_won(g, i, 0, DESIGNED))
+            found = max(found, s.sum_x + bets_won(g, i, 0, rails.DESIGNED))
         elif c.crosses == 1:
             u = stitched(s.sum_v, c.cross_start, c.cross_scale, c.cross_level) if s.sum_v > 0.0 else 0.0
             found = max(found, s.sum_x - u)
@@ -304,8 +292,8 @@ def renew_bound(g: Any, i: int) -> None:
 def likely_mean(g: Any, seen: Any, i: int, p: int) -> Any:
     """`Statistics.constraint_mean`, as the argument reads it."""
     if g.knows:
-        return g.tables[i, KNOWN, p]
-    return g.tables[i, MEAN, p] if seen[p, COUNT] > 0.0 else g.fixed[i].floor
+        return g.tables[i, rails.KNOWN, p]
+    return g.tables[i, rails.MEAN, p] if seen[p, COUNT] > 0.0 else g.fixed[i].floor
 
 
 @bare
@@ -320,9 +308,9 @@ def hidden_after(g: Any, i: int, rate: float, v: float, length: float, general: 
         if c.model_free == 1 and c.bounded == 1:
             x = min(max(part(c, rate, 1.0), 0.0), 1.0)
             coins, grows = x * (1.0 - x), length / (s.length + 1.0)
-            rule = returns_rule(g, i, NOISE)
+            rule = returns_rule(g, i, rails.NOISE)
             return c.span * excess((s.proxy + coins) * grows, (s.guessed + x * coins) * grows, rule)
-    return missing(rate, v, length, rule_of(g, i, NOISE))
+    return missing(rate, v, length, rule_of(g, i, rails.NOISE))
 
 
 @jit
@@ -346,5 +334,8 @@ def asked_of_design(g: Any, now: Any, left: int, paced: bool, general: Any, requ
                 hidden = min(hidden, other)
         if c.paths == 1 and c.bets == 0:
             for p in range(g.visits.shape[1]):
-                hidden += abs(g.visits[REALISED, p] - g.visits[EXPECTED, p]) * g.tables[i, HALF, p]
+                hidden += (
+                    abs(g.visits[rails.REALISED, p] - g.visits[rails.EXPECTED, p])
+                    * g.tables[i, rails.HALF, p]
+                )
         pace[i] = required[i] + (hidden + debt) / n

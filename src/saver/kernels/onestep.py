@@ -2,7 +2,7 @@
 
 It serves one guardrail, known values and tracked designs behind the certified ledger or behind none. The
 candidate is one action: there is no path to follow and no flow to evaluate. What it gives is what
-`play_alike` gives, in .16 to .3 of the time (benchmarks/results/loops.md).
+`play_alike` gives, in .38 to .48 of the time (benchmarks/results/loops.md).
 """
 
 from __future__ import annotations

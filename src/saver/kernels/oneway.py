@@ -1,7 +1,7 @@
 """`play_alike` where start, transitions and policies leave nothing to chance: an episode is a list of pairs.
 
 It serves one guardrail, known values and tracked designs behind the certified ledger or behind none. What it
-gives is what `play_alike` gives, in a third of the time on the tree (benchmarks/results/loops.md).
+gives is what `play_alike` gives, in .45 of the time on the tree (benchmarks/results/loops.md).
 """
 
 from __future__ import annotations

@@ -7,13 +7,7 @@ from typing import Any
 import numpy as np
 
 from saver._jit import inlined, inner
-from saver.kernels.believing import (
-    SMALLEST_VARIANCE,
-    believe,
-    one_row,
-    spread_believed,
-    spread_over,
-)
+from saver.kernels.believing import SMALLEST_VARIANCE, believe, one_row, spread_believed, spread_over
 from saver.kernels.forms import DAG, TREE
 from saver.kernels.keeping import COUNT, SQUARES
 from saver.kernels.ledgers import asked_of_design, likely_mean

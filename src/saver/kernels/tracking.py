@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from saver._jit import inlined, jit, loop
+from saver._jit import bare, inlined, jit
 from saver.kernels.forms import DESIGN, EARN, EXPLORE, OUTSIDE, TREE
 from saver.kernels.keeping import COUNT
 
@@ -108,7 +108,7 @@ def learn(scene: Any, rules: Any, run: Any, kind: int, taken: int, learned: bool
     return since
 
 
-@loop
+@bare
 def released(scene: Any, rules: Any, run: Any, s: int, a: int) -> None:
     """Score a pair anew wherever it can be met: it may no longer come first."""
     first = comes_first(run.needed, run.seen, s * scene.uniform.shape[1] + a, run.now.enough)

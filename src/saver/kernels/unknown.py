@@ -30,15 +30,7 @@ from saver.kernels.keeping import COUNT, MEAN, SQUARES
 from saver.kernels.ledgers import asked_of_design
 from saver.kernels.rails import MEAN as GUARDED
 from saver.kernels.solve.descent import descend
-from saver.kernels.solve.mixing import (
-    at_stake,
-    begun,
-    learnable,
-    made_safe,
-    reaches,
-    safest,
-    visited,
-)
+from saver.kernels.solve.mixing import at_stake, begun, learnable, made_safe, reaches, safest, visited
 from saver.kernels.solve.passes import best
 from saver.kernels.solve.pricing import priced
 from saver.kernels.solve.search import (

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saver._jit import jit
+from saver._jit import inner, jit
 from saver._types import Floats
 from saver.problem.mdp import Mdp
 from saver.problem.moments import Moments
@@ -75,7 +75,7 @@ def stand_in(counts: Any, squares: Any) -> Any:
     return top if top > 0.0 else np.inf, freedom
 
 
-@jit
+@inner
 def larger(T: float, squares: float, top: float, freedom: float) -> Any:
     """The larger of a sample variance and `top`, with its freedom."""
     if T >= 2.0 and squares / (T - 1.0) > top:

@@ -3,8 +3,7 @@
 Column 0 holds the prices, column i the constraint of guardrail i - 1, the rest is 0; a second half of rows,
 where there is one, is what pairs earn before the last step. Columns are walked four at a time, written out:
 processors add four numbers at once, and the same as loops takes 1.24 to 1.34 of the time (graphs of 30 and
-300 states). For one guardrail the passes that carry just two take .70 to .75 of the time
-(benchmarks/results/rails.md), so they stay.
+300 states). For one guardrail `passes` stay: see there.
 """
 
 from __future__ import annotations
@@ -151,7 +150,7 @@ def weigh(y: Any, weight: Any, table: Any, stake: Any, push: Any, moves: Any, A:
                 moves[i, first + THREE] += half * u3
 
 
-@jit
+@inner
 def combine(table: Any, stake: Any, multipliers: Any, pull: Any, A: Any) -> None:
     """pull = sum_i multiplier_i (C_i - W_i) / unit."""
     for r in range(np.uint64(len(stake))):

@@ -35,16 +35,7 @@ from saver.kernels.solve.passes import (
     roots,
 )
 from saver.kernels.solve.phases import backward_phases, forward_phases
-from saver.kernels.solve.search import (
-    DONE,
-    EARNED,
-    GOING,
-    HELD,
-    MEAN_MULTIPLIER,
-    MULTIPLIER,
-    SCALE,
-    Program,
-)
+from saver.kernels.solve.search import DONE, EARNED, GOING, HELD, MEAN_MULTIPLIER, MULTIPLIER, SCALE, Program
 
 LARGEST_MULTIPLIER = 1e30  # where only the safest behaviour will do
 RIDGE = 1e-3  # of the diagonal, around the multipliers of the last step

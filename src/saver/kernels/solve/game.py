@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from saver._jit import jit
+from saver._jit import inner, jit
 
 ROUNDED = 1e-13  # a number that is rounding, where those around it are about 1
 PIVOTS = 50  # after so many for each row and column the rule of Bland takes over, which cannot cycle
@@ -56,7 +56,7 @@ def game(P: Any) -> Any:
     return worst, x, y
 
 
-@jit
+@inner
 def entering(T: Any, outside: Any, cautious: bool) -> int:
     """The column to bring into the basis, or -1 at the optimum."""
     n, m = T.shape[0] - 1, T.shape[1] - 1
@@ -68,7 +68,7 @@ def entering(T: Any, outside: Any, cautious: bool) -> int:
     return chosen
 
 
-@jit
+@inner
 def leaving(T: Any, inside: Any, i: int) -> int:
     """The row that limits column i first; of equal ones the first in number."""
     n, m = T.shape[0] - 1, T.shape[1] - 1
@@ -81,7 +81,7 @@ def leaving(T: Any, inside: Any, i: int) -> int:
     return chosen
 
 
-@jit
+@inner
 def pivot(T: Any, k: int, i: int) -> None:
     """Exchange row k and column i."""
     by = 1.0 / T[k, i]

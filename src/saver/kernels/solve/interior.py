@@ -60,7 +60,7 @@ def one_decision(w: Any, means: Any, allowed: Any, required: Any) -> Any:
     return b
 
 
-@jit
+@inner
 def balance_of(M: Any, r: Any, scale: Any) -> Any:
     """The largest least (M b - r) / scale and its b; guardrails that no action moves are left out."""
     count = 0
@@ -76,7 +76,7 @@ def balance_of(M: Any, r: Any, scale: Any) -> Any:
     return worst, x
 
 
-@jit
+@inner
 def missing_share(b: Any, safest: Any, M: Any, r: Any) -> float:
     """The share of `safest` that makes b feasible; 1 if b is `safest` and is not."""
     share = 0.0
@@ -131,7 +131,7 @@ def holds(b: Any, M: Any, required: Any) -> bool:
     return True
 
 
-@jit
+@inner
 def newton(cost: Any, M: Any, required: Any) -> Any:
     """b and lambda by a primal-dual interior-point method; rows of M have range 1, roots of cost sum to 1."""
     m, A = M.shape

@@ -133,7 +133,7 @@ def by_row(row: Any, flow: Any, otherwise: Any) -> Floats:
     return b
 
 
-@jit
+@inner
 def sizes_of(asked: Any, N: Any) -> Any:
     """The size of the numbers whose difference each constraint is, for a behaviour with visits N."""
     return magnitudes(asked.required, asked.means.reshape(len(asked.means), -1), N[0].ravel())
