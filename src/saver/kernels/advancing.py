@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from saver._jit import bare, inlined, inner, loop
+from saver._jit import inlined, inner, loop
 from saver.kernels.believing import next_plan
 from saver.kernels.checkpoints import fold, record, weigh
 from saver.kernels.entering import begin_ledgers
@@ -134,7 +134,7 @@ def advance(  # noqa: PLR0912  (every kind of event in one place)
         now.row, now.done = i + 1, NOTHING
 
 
-@bare
+@inlined
 def upcoming(scene: Any, rules: Any, run: Any, g: Any, several: Any, general: Any, until: int) -> Any:
     """The kind of the next episodes, and how long they are alike; NOTHING if the caller is to plan first."""
     now, number = run.now, run.now.done + 1
