@@ -43,6 +43,12 @@ class Part(usual_code):  # type: ignore[misc, valid-type]
 
     def _finalize_specific(self) -> None: ...
 
+    def _optimize_final_module(self) -> None:
+        """Cheaply: its callers are optimised as a whole."""
+        options = {"loop_vectorize": False, "slp_vectorize": False, "opt": self._codegen._opt_level}
+        passes, builder = self._codegen._module_pass_manager(**options, cost="cheap")
+        passes.run(self._final_module, builder)
+
 
 class Parts(usual_generator):  # type: ignore[misc, valid-type]
     """The usual generator of code, for parts: they need no address, and reach no objects of Python."""
