@@ -14,6 +14,7 @@ import coverage_table
 import durable
 import engine
 import exact
+import forecast
 import foreseen
 import guarded
 import guarded_audit
@@ -58,6 +59,7 @@ BENCHMARKS: dict[str, Callable[[], Table]] = {
     "unknown-speed": unknown_speed.table,
     "logs": logs.table,
     "logged": logged.table,
+    "forecast": forecast.table,
     "durable": durable.table,
     "loops": loops.table,
     "reading": reading.table,

@@ -45,6 +45,11 @@ from saver.problem import (
 from saver.problem.codec import load as load, save as save
 from saver.scenarios import SCENARIOS as SCENARIOS
 from saver.simulator import Feedback as Feedback, Player as Player
-from saver.theory import Diagnosis as Diagnosis, diagnose as diagnose
+from saver.theory import (
+    Diagnosis as Diagnosis,
+    Rehearsal as Rehearsal,
+    diagnose as diagnose,
+    rehearse as rehearse,
+)
 
 __version__: str

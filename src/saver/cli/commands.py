@@ -15,6 +15,7 @@ from typer import Argument, Option
 from saver import __version__
 from saver.cli import options, show, stores
 from saver.cli.logs import asked, evaluate, fit
+from saver.cli.rehearsing import rehearse
 from saver.errors import InvalidProblem
 
 if TYPE_CHECKING:
@@ -93,7 +94,9 @@ def audit(
 
 @app.command()
 def run(
-    scenario: options.Name,
+    scenario: Annotated[
+        str, Argument(metavar="SCENARIO|FILE", help="a name from `saver list`, or a file of a problem")
+    ],
     collectors: Annotated[
         str | None,
         Option(help="names from `saver list`, with commas between; saver-opt and saver by default"),
@@ -113,13 +116,15 @@ def run(
 ) -> None:
     """Simulate collectors in one scenario, and draw and report what came of it.
 
-    For example: `saver run bandit --collectors saver-opt,safe-on-policy --episodes 2000 --alpha 0.1`
+    For example: `saver run bandit --collectors saver-opt,safe-on-policy --episodes 2000 --alpha 0.1`. A file
+    is what `saver fit` wrote: its problem is asked in the world as its log shows it.
     """
     given = options.scenario_options(alpha, delta, more)
     from saver import experiments
-    from saver.scenarios import find_scenario
+    from saver.experiments.work import from_file, made as make
 
-    made = find_scenario(scenario, **given)
+    scenario, given = from_file(scenario, given)
+    made = make(scenario, given)
     usual = "saver-opt,saver" if made.problem.mdp.known else "saver-opt,safe-on-policy"
     listed = (usual if collectors is None else collectors).split(",")
     names = tuple(dict.fromkeys(name.strip() for name in listed if name.strip()))
@@ -127,7 +132,7 @@ def run(
         raise InvalidProblem("--collectors is empty; give names with commas between, such as saver-opt,saver")
     title, K = scenario.capitalize(), made.episodes if episodes is None else episodes
     mine = experiments.Experiment(scenario, title, scenario, names, K, (runs,) * 3, options=given)
-    place = out or Path(f"results-{scenario}")
+    place = out or Path(f"results-{scenario.removesuffix('.json')}")
     with show.progress() as progress:
         found = experiments.run(place, mine, seed=seed, jobs=jobs, force=force, progress=progress)
     _print(found, json)
@@ -165,6 +170,7 @@ def diagnose(
     order: Annotated[str, Option(help="in which order trials start: any, or asked")] = "any",
     ran: Annotated[bool, Option("--ran", help="lost trials are known to have run")] = False,
     seconds: Annotated[float, Option(min=0, help="time for the exact design")] = 20.0,
+    theory: Annotated[bool, Option("--theory", help="of a log: also what theory says")] = False,
     json: options.Json = False,
 ) -> None:
     """Say what a problem will cost before it is run, and what the paper's theory says about it.
@@ -174,14 +180,14 @@ def diagnose(
     `saver.save` wrote: a problem with its history, or a scenario.
     """
     made = asked(scenario, options.scenario_options(alpha, delta, more))
-    from saver import theory
+    from saver.theory import diagnose as foresee
 
     with show.working("diagnosing"):
-        found = theory.diagnose(
+        found = foresee(
             made, episodes, stderr=stderr, seconds=seconds, losses=losses, out=out_at_once,
             declared=declared, order=order, ran=ran,
         )  # fmt: skip
-    show.result(json, found.to_dict(), found.report(show.width()).removesuffix("\n"))
+    show.result(json, found.to_dict(), found.report(show.width(), theory).removesuffix("\n"))
 
 
 @app.command()
@@ -221,6 +227,7 @@ def design(
 
 app.command()(fit)
 app.command()(evaluate)
+app.command()(rehearse)
 
 
 @app.command()

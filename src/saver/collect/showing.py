@@ -28,14 +28,15 @@ from saver.problem.floors import Shown, required_by
 from saver.problem.history import History
 from saver.problem.statement import Problem
 from saver.safety.modelfree import LOG
-from saver.safety.shown import Walked, Worth, looks, nothing_less, surely
+from saver.safety.shown import Bet, Walked, Worth, looks, nothing_less, surely
 
 FEWEST = 200  # episodes
 FIRST = 1 / 3  # of the log
 TUNED, USED = 5_000, 200_000  # episodes by which looks are chosen, and that show something, at most
 SHUFFLED = 16  # a seed
 PARTS = (0.0, 1.0, 0.1)  # designs for a campaign that is long, as long as the log, a tenth of that
-BLENDS = (0.3, 0.6, 1.0)  # of a design with the target: the rest of an action's probability
+BLENDS = (0.5, 1.0)  # of a design with the targets: the rest of an action's probability
+TAMED = (0.5, 0.2, 0.1)  # of a design, or of the targets, with the baseline
 ROUNDS = 4  # of a design that knows what was logged
 HOPELESS = 9.0  # baseline episodes that pay for one
 
@@ -126,19 +127,25 @@ def policies(
     reference = designer.unseen
     base = by_step(mdp, problem.baseline)
     chosen.add("the targets, mixed", reference)
-    for part in (0.5, 0.2, 0.1):
-        chosen.add(f"{part:.0%} target, else baseline", part * reference + (1.0 - part) * base)
+    tamed(chosen, "the target", reference, base)
     required = np.array([rail.required_at(float(np.sum(visits(work.model, problem.baseline) * mean)))
                          for rail, mean in zip(problem.rails, work.seen, strict=True)])  # fmt: skip
     free = np.array([rail.promise.of_episode(1.0, float(np.sum(mdp.factors)))[0] for rail in problem.rails])
-    for said, line in (("within the guardrails", required), ("free", free)):
+    for said, line in (("within the guardrails", required), ("without them", free)):
         for part in parts:
             design = tried_only(offset(designer, work, line, part and usual / part), reference, base)
+            name = f"a design {said}" if part == 0.0 else f"a design {said} for {part:.0%} of the log"
             for blend in BLENDS:
-                name = "a design" if part == 0.0 else f"a design for {part:.0%} of the log"
-                more = "" if blend == 1.0 else f", {blend:.0%} of it, else target"
-                chosen.add(f"{name}, {said}{more}", blend * design + (1.0 - blend) * reference)
+                whole = name if blend == 1.0 else f"{blend:.0%} of {name}, else target"
+                chosen.add(whole, blend * design + (1.0 - blend) * reference)
+            tamed(chosen, name, design, base)
     return chosen
+
+
+def tamed(chosen: Chosen, name: str, policy: Floats, base: Floats) -> None:
+    """Blends with the baseline: of these a log shows the most."""
+    for part in TAMED:
+        chosen.add(f"{part:.0%} of {name}, else baseline", part * policy + (1.0 - part) * base)
 
 
 def tried_only(design: Floats, reference: Floats, base: Floats) -> Floats:
@@ -176,24 +183,31 @@ class Looking:
         """What is found."""
         problem, mdp = self.problem, self.problem.mdp
         logs = [[Walked.of(mdp, part, rail) for part in (first, second)] for rail in problem.rails]
-        kept, worths = [], []
-        for i, policy in enumerate(self.chosen.policies):
-            found, hope = [], []
-            for rail, mean, (old, new) in zip(problem.rails, self.means, logs, strict=True):
-                level = LOG * rail.level / len(self.chosen.policies)
-                make = (self.base, self.onward, mean, nothing_less(mdp, rail), mdp.discount)
-                one, base = Worth.of(policy, *make), Worth.of(self.base, *make)
-                promised, bet = looks(one, base, old.part(slice(-TUNED, None)), rail, level, len(new))
-                value = float(np.mean(base.V[0][old.states[:, 0]]))
-                if not rail.learned:
-                    promised -= max(rail.required_at(rail.low), rail.required_at(rail.high))
-                hope.append(promised + HOPELESS * max(rail.credit_at(value), 0.0) >= 0.0)
-                found.append((one, bet, new, rail, level))
-            if all(hope) or i < len(problem.targets):
-                kept.append(i)
-                worths.append([surely(*each) for each in found])
+        hoped = [self.looked(i, policy, logs) for i, policy in enumerate(self.chosen.policies)]
+        kept = [i for i, found in enumerate(hoped) if found is not None]
+        parts = LOG / max(len(kept), 1)
+        worths = [
+            [surely(*each, new, rail, parts * rail.level)
+             for each, (_, new), rail in zip(hoped[i] or (), logs, problem.rails, strict=True)]
+            for i in kept
+        ]  # fmt: skip
         floors = {rail.name: np.array([row[j] for row in worths]) for j, rail in enumerate(problem.rails)}
         return Shown(
             np.array([self.chosen.policies[i] for i in kept]), tuple(self.chosen.names[i] for i in kept),
             floors, required_by(problem), len(first), len(second),
         )  # fmt: skip
+
+    def looked(self, i: int, policy: Floats, logs: Any) -> list[tuple[Worth, Bet]] | None:
+        """How to look at a policy, by the first part; None if that shows that nothing can come of it."""
+        mdp, found, hope = self.problem.mdp, [], []
+        for rail, mean, (old, new) in zip(self.problem.rails, self.means, logs, strict=True):
+            level = LOG * rail.level / len(self.chosen.policies)
+            make = (self.base, self.onward, mean, nothing_less(mdp, rail), mdp.discount)
+            one, base = Worth.of(policy, *make), Worth.of(self.base, *make)
+            promised, bet = looks(one, base, old.part(slice(-TUNED, None)), rail, level, len(new))
+            value = float(np.mean(base.V[0][old.states[:, 0]]))
+            if not rail.learned:
+                promised -= max(rail.required_at(rail.low), rail.required_at(rail.high))
+            hope.append(promised + HOPELESS * max(rail.credit_at(value), 0.0) >= 0.0)
+            found.append((one, bet))
+        return found if all(hope) or i < len(self.problem.targets) else None

@@ -135,6 +135,8 @@ def need(setup: Setup, state: State, rail: Rail, follows: Policy) -> Need:
     )
     episodes = math.ceil(short / credit) if credit > 0.0 else math.inf
     worth = ledger.lower(book, play)
+    if (floor := ledger.shown(play)) is not None:  # a difference: if V0 is as believed
+        worth = max(worth, floor + rail.required_at(value))
     return Need(rail.name, budget, sign * worth, sign * rail.required_at(value), short,
                 episodes if short else 0.0, sign < 0.0)  # fmt: skip
 

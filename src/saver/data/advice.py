@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from saver._jit import plainly
 from saver._types import Floats
 from saver.collect.decide import new_plan
 from saver.collect.showing import begun
@@ -21,6 +22,7 @@ SELDOM = 30  # samples: a mean of fewer is hardly known
 NAMED = 3  # pairs by name
 EPISODES = 1000  # of the campaign that prices are for
 NORMAL = 1.96  # 95 %
+LARGE = 10**7  # outcomes to weigh
 
 
 class Gap(NamedTuple):
@@ -138,7 +140,8 @@ def _pairwise(fitted: Any, problem: Problem) -> list[str]:
         values = np.zeros((mdp.horizon + 1, mdp.states))
         starts = moves.starts if mdp.start is None else np.array(mdp.start)
         far = 0.0 if mdp.start is not None else radius(float(starts.sum()), float(mdp.states), level)
-        worth = rail.sign * lowest(policy, lower, kept, radii, mdp.discount, starts, far, values)
+        with plainly(values.size * mdp.actions * mdp.states <= LARGE):  # else it is worth compiling
+            worth = rail.sign * lowest(policy, lower, kept, radii, mdp.discount, starts, far, values)
         does = "costs at most" if rail.sign < 0 else "earns at least"
         lines.append(
             f"  if moves depend on state and action alone, the target {does} {worth:.4g} of {rail.name}"

@@ -57,6 +57,8 @@ def only_reference(scenario: Scenario, collector: Collector) -> str | None:  # n
             *others, last = (known.__name__ for known in LAWS)
             return f"the {name} is a {type(law).__name__}, not a {', '.join(others)} or {last}"
     true, asked = world.mdp, problem.mdp
+    if true.ending.any():
+        return "a world in which episodes may end where they may also go on"
     if asked.known:
         same = true is asked or _same_model(true, asked)
         return None if same else "world and problem have different models"

@@ -25,17 +25,17 @@ from saver.estimate.asymptotic import start, stretched
 from saver.estimate.interval import LEVEL
 from saver.kernels.keeping import Out
 from saver.problem import checks
-from saver.problem.statement import is_small
+from saver.problem.statement import Problem, is_small
 from saver.problem.world import Scenario
 from saver.safety import LOSSES, ORDERS
-from saver.simulator import Feedback, Truth
+from saver.simulator import Feedback, Truth, scenario_of
 
 ENGINES = ("compiled", "reference")
 POINTS = 30  # checkpoints by default
 
 
 def simulate(
-    scenario: Scenario,
+    scenario: Scenario | Problem,
     collector: Collector | str,
     *,
     episodes: int | None = None,
@@ -61,7 +61,12 @@ def simulate(
     by default all. `fair` asks for fair estimates too. `history` is how many logged baseline episodes each
     campaign is told before its first trial; the world of its run draws them. `progress` counts on standard
     error, or is a function that is told how many more runs are done.
+
+    A problem with history (`Problem(history=...)`) can stand in the place of a scenario: it is asked in the
+    world as its log shows it, and each campaign begins with that log.
     """
+    if isinstance(scenario, Problem):
+        scenario = scenario_of(scenario)
     checks.kind("scenario", scenario, Scenario)
     chosen = find_collector(collector)
     if engine is not None:
@@ -84,7 +89,7 @@ def simulate(
     with plainly(small):
         truth = Truth(scenario)
     job = Job(scenario, chosen, count, truth, feedback, losses, order, fair, history)
-    tick = _told(runs, progress)
+    tick = counted(runs, progress)
     limits = False  # whether intervals at all times are still to be made
     if engine == "reference" or _outside(job, at_once):
         kept = run_reference(job, points, seed, runs, tick)
@@ -201,7 +206,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _told(runs: int, progress: bool | Callable[[int], None]) -> Callable[[int], None]:
+def counted(runs: int, progress: bool | Callable[[int], None]) -> Callable[[int], None]:
     """What is told how many more runs are done: a function of the user's, or a count on standard error."""
     if callable(progress):
         return progress

@@ -20,7 +20,6 @@ from saver.experiments import work
 from saver.experiments.tables import Cells
 from saver.experiments.work import Tick, silent
 from saver.problem import Scenario
-from saver.scenarios import find_scenario
 from saver.simulator import knowledge_of
 
 LEVELS = ("quick", "default", "full")
@@ -34,7 +33,7 @@ class Experiment:
 
     name: str
     title: str  # above its figure
-    scenario: str  # a name in SCENARIOS, made with `options`
+    scenario: str  # a name in SCENARIOS, made with `options`; or a file's, which these name
     collectors: tuple[str, ...]  # names in COLLECTORS, in the order of the legend
     episodes: int  # K of every campaign; `runs` is how many campaigns, for each of LEVELS
     runs: tuple[int, int, int]
@@ -43,7 +42,7 @@ class Experiment:
 
     def make(self) -> Scenario:
         """The scenario."""
-        return find_scenario(self.scenario, **self.options)
+        return work.made(self.scenario, self.options)
 
 
 _PAPER = (*SAFE, "saver-paper")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,10 +15,12 @@ from saver import design
 from saver._types import Floats
 from saver.design.exact import exact_pair
 from saver.engine import Runs, simulate
-from saver.problem import Scenario, value, visits
+from saver.errors import InvalidData, InvalidProblem
+from saver.problem import Problem, Scenario, codec, value, visits
 from saver.problem.checks import child_seed
-from saver.scenarios import find_scenario
-from saver.simulator import Truth
+from saver.problem.codec import fingerprint
+from saver.scenarios import SCENARIOS, find_scenario
+from saver.simulator import Truth, scenario_of
 from saver.theory import regret_rate
 from saver.theory.believed import known_twin
 from saver.theory.hardness import closed_design
@@ -25,6 +29,7 @@ from saver.theory.prediction import Forecast
 if TYPE_CHECKING:
     from saver.experiments.catalogue import Experiment, Rate
 
+FILE = "file"  # the option that says where what is asked stands
 Tick = Callable[[float], None]  # told which further share is done
 Progress = Callable[[str, str, float], None]  # told the stage, what is being done, the share that is done
 Rows = Iterator[tuple[Any, ...]]
@@ -39,6 +44,31 @@ def silent(*told: Any) -> None:
 def named_seed(seed: int, *names: str) -> np.random.SeedSequence:
     """The child of a seed that belongs to these names."""
     return child_seed(seed, *(zlib.crc32(name.encode()) for name in names))
+
+
+# -- scenarios -----------------------------------------------------------------------------------------------
+
+
+def from_file(name: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """What `made` makes a scenario of: a name with its options; of a file its name, and where it is."""
+    path = Path(name)
+    if name in SCENARIOS or not (path.is_file() or name.endswith(".json")):
+        return name, options
+    if options:
+        raise InvalidProblem(f"{', '.join(options)} are of scenarios; the file {name} says them itself")
+    return path.name, {FILE: name, "holds": fingerprint(codec.load(path))}
+
+
+def made(name: str, options: dict[str, Any]) -> Scenario:
+    """A scenario by its name; or that of a file: a problem is asked in the world as its log shows it."""
+    if FILE not in options or name in SCENARIOS:
+        return find_scenario(name, **options)
+    found = codec.load(options[FILE])
+    if isinstance(found, Scenario):
+        return replace(found, name=name)
+    if not isinstance(found, Problem):
+        raise InvalidData(f"{options[FILE]} holds a {type(found).__name__}; it must hold a problem")
+    return scenario_of(found, name=name)
 
 
 # -- campaigns -----------------------------------------------------------------------------------------------
@@ -141,7 +171,7 @@ def limits(scenario: str, options: dict[str, Any], tick: Tick) -> Rows:
 
 def compared(name: str, options: dict[str, Any]) -> tuple[Scenario, Designs]:
     """A scenario, with its transitions known, and the designs that are compared in it."""
-    scenario, _ = known_twin(find_scenario(name, **options))
+    scenario, _ = known_twin(made(name, options))
     problem, variance = scenario.problem, np.array(scenario.world.reward.variance)
     flows = sum(map(len, problem.mdp.layers)) * problem.mdp.actions
     gap = next(gap for most, gap in GAPS if flows <= most)

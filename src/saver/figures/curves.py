@@ -70,8 +70,9 @@ def efficiency(axes: Any, lines: Sequence[Line], limit: float) -> None:
     ratios = [Line(name, k, k * mse / limit, k * spread / limit) for name, k, mse, spread in lines]
     ends = [_band(axes, line, line.late) for line in ratios]
     top = max(1.0, *(float((line.y + line.error)[line.late].max()) for line in ratios))
+    least = [float(line.y[line.late & (line.y > 0)].min(initial=1.0)) for line in ratios]
     axes.axhline(1.0, color=GREY, ls=style.DOTTED, lw=0.9)
-    axes.set(yscale="log", ylim=(0.7, top * 1.2))
+    axes.set(yscale="log", ylim=(0.7 * min(least), top * 1.2))  # with a log errors begin below the limit
     mark_episodes(axes, lines[0].x, "episode k", ends)
 
 

@@ -106,6 +106,16 @@ class Mdp(Model):
         return convert.read_only(flow)
 
     @cached_property
+    def ending(self) -> Floats:
+        """With which probability an episode ends after each pair from which it may also go on, [S * A].
+
+        What a row of moves that were seen lacks to 1; the constructor takes no such row.
+        """
+        sums, lengths = np.asarray(self.transitions.sum(axis=1)).ravel(), np.diff(self.transitions.indptr)
+        lack = 1.0 - sums
+        return checks.frozen(np.where((lack > checks.tolerance(lengths)) & (lengths > 0), lack, 0.0))
+
+    @cached_property
     def layers(self) -> tuple[Ints, ...]:
         """For each step the states that some behaviour can be in; shorter than L if all episodes are."""
         flow, start = self.flow, np.flatnonzero(self.start > 0)

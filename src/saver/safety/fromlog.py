@@ -90,9 +90,13 @@ class FromLog(Ledger):
 
     # -- trials ------------------------------------------------------------------------------------------
 
+    def shown(self, play: Play) -> float | None:
+        """What the log shows."""
+        return self.main.shown(play)
+
     def floor(self, play: Play) -> float:
-        """What a policy is worth at least above what is required, whatever V0 is."""
-        found = self.main.shown(play)
+        """The same, of any policy."""
+        found = self.shown(play)
         if found is not None:
             return found
         ends = self.rail.low, self.rail.high
@@ -159,5 +163,5 @@ class FromLog(Ledger):
 
     def next(self, book: Any, play: Play) -> float:
         """The believed budget if one more trial of a policy runs; the log's, of policies that it shows."""
-        found, shown = super().next(book, play), self.main.shown(play)
+        found, shown = super().next(book, play), self.shown(play)
         return found if shown is None else max(found, self.known(book) + shown)

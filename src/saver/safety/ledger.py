@@ -239,6 +239,10 @@ class Ledger(ABC):
             return -math.inf
         return min(self.spendable_at(book, value) + low - self.rail.required_at(value) for value in values)
 
+    def shown(self, play: Play) -> float | None:
+        """What a log shows that a policy is worth at least above what is required; None of most."""
+        return None
+
     def next(self, book: Any, play: Play) -> float:
         """The believed budget if one more trial of a policy runs."""
         return self.after(book, self.lower(book, play))

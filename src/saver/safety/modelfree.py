@@ -132,7 +132,7 @@ class ModelFree(Certified):
         return max(self.least, shown + min(self.rail.required_at(value) for value in self.values(book)))
 
     def shown(self, play: Play) -> float | None:
-        """What a log shows that a policy is worth at least above what is required; None of most."""
+        """What a log shows, of the policies that it shows."""
         return self.floors.get(play.once(as_key)) if self.floors else None
 
     def freeze(self, book: Any, play: Play, baseline: bool, believed: float | None = None) -> ReturnsTicket:

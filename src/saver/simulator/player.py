@@ -29,6 +29,7 @@ class Player:
         checks.kind("world", world, World)
         checks.flag("tells_end", tells_end)
         self.world, self.rng, self.tells_end = world, np.random.default_rng(seed), tells_end
+        self._ending = world.mdp.ending
 
     def run(self, trial: Trial, start: int | None = None) -> Episode:
         """One episode, from where it is known to start if it is."""
@@ -82,10 +83,19 @@ class Player:
         moves = self.world.mdp.transitions
         pair = s * self.world.mdp.actions + a
         row = slice(moves.indptr[pair], moves.indptr[pair + 1])
-        return END if row.start == row.stop else self._choose(moves.indices[row], moves.data[row])
+        if row.start == row.stop:
+            return END
+        options, chances = moves.indices[row], moves.data[row]
+        if self._ending[pair] == 0.0:
+            return self._choose(options, chances)
+        reached = self._drawn(chances)
+        return int(options[reached]) if reached < len(options) else END
 
     def _choose(self, options: Any, chances: Any) -> int:
         if len(options) == 1:
             return int(options[0])
-        reached = int(np.searchsorted(np.cumsum(chances), self.rng.random(), side="right"))
+        reached = self._drawn(chances)
         return int(options[min(reached, len(options) - 1)])
+
+    def _drawn(self, chances: Any) -> int:
+        return int(np.searchsorted(np.cumsum(chances), self.rng.random(), side="right"))

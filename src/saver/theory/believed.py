@@ -131,7 +131,9 @@ def known_twin(scenario: Scenario, moves: Moves | None = None) -> tuple[Scenario
     )
     variance = np.divide(weight, size**2, out=np.array(variance), where=size > 0.0)
     twin = replace(world, reward=Gaussian(mean, variance), outcome=None)
-    return replace(scenario, world=twin, problem=replace(problem, mdp=world.mdp, reward=None)), tuple(notes)
+    return replace(
+        scenario, world=twin, problem=replace(problem, mdp=world.mdp, reward=None, history=None)
+    ), tuple(notes)
 
 
 def _as_seen(seen: Moments, usual: Floats) -> Gaussian:

@@ -23,9 +23,11 @@ from saver.theory import hardness as paper
 from saver.theory.believed import AT_ONCE, Delivery, believed_scenario, known_twin, remarks
 from saver.theory.bounds import Bound, Bounds, bounds
 from saver.theory.hardness import Condition, Number, Undefined
+from saver.theory.outlook import Outlook
 from saver.theory.prediction import Forecast, Way
 from saver.theory.verdict import Verdict, costs_of, judge
 
+UNCOUNTED = "Theory, which counts nothing that was logged:"
 STATES = 20  # shown one by one up to this number
 WAYS = ("K * MSE", "at budget", "interval", "anytime", "baseline", "certificate", "episodes", "safe")
 SIZES = (10, 11, 10, 9, 10, 13, 12)
@@ -48,6 +50,7 @@ class Diagnosis:
         feedback: what will come back of the trials.
         ways: what each way of collecting will cost, by name; `at_once` if everything came back at once.
         notes: what is odd about this problem.
+        outlook: where the problem carries a log, what that says and what the campaign will add.
     """
 
     scenario: str
@@ -70,10 +73,21 @@ class Diagnosis:
     at_once: dict[str, Way]
     verdict: Verdict
     notes: tuple[str, ...]
+    outlook: Outlook | None = None
 
-    def report(self, width: int = 110) -> str:
-        """Everything, in words and numbers, in lines of at most `width` characters where words allow it."""
-        width = min(width, 110)
+    def report(self, width: int = 110, theory: bool | None = None) -> str:
+        """Everything, in words and numbers, in lines of at most `width` characters where words allow it.
+
+        Where the problem carries a log that is its outlook, in 15 lines; with theory=True the rest follows.
+        """
+        if self.outlook is not None and not theory:
+            return self.outlook.report()
+        if self.outlook is None:
+            return self._theory(min(width, 110))
+        return f"{self.outlook.report()}\n{UNCOUNTED}\n\n{self._theory(min(width, 110))}"
+
+    def _theory(self, width: int) -> str:
+        """What the paper and the exact design say."""
         fill = partial(textwrap.fill, width=width, break_long_words=False, break_on_hyphens=False)
         indented = ((line, " " * (4 + len(line) - len(line.lstrip()))) for line in _lines(self, width))
         return "".join(f"{fill(line, subsequent_indent=indent)}\n" for line, indent in indented)
@@ -113,6 +127,8 @@ def diagnose(
     `until` is what the campaign will stop by; the verdict says when, and warns of what is out of reach.
     """
     made, notes, known = _foreseen(scenario)
+    logged = isinstance(scenario, Problem) or scenario.problem.history is not None
+    stated = scenario if isinstance(scenario, Problem) else scenario.problem
     K = checks.whole("episodes", made.episodes if episodes is None else episodes, 1)
     if stderr is not None:
         stderr = checks.between("stderr", stderr, 0.0, math.inf, closed=(False, False))
@@ -126,6 +142,8 @@ def diagnose(
     free, safe = _exact(made, variance, seconds)
     ways, wanted = forecast.ways(at.design.policy, free, safe, stderr)
     price, gap = (safe, safe) if isinstance(safe, Undefined) else (safe.price, safe.gap)
+    if not stated.mdp.known:
+        ways.pop("paper", None)  # its design needs to know where actions lead
     at_once = ways
     if not feedback.complete:
         goal = None if isinstance(wanted, Undefined) else wanted
@@ -140,7 +158,7 @@ def diagnose(
         unconstrained=free.limit, unconstrained_gap=free.gap, price=price, gap=gap,
         costs={} if isinstance(safe, Undefined) else costs_of(made.rails, safe), feedback=feedback,
         ways=ways, at_once=at_once, verdict=judge(forecast, ways, at_once, free, safe, stderr, until),
-        notes=notes or remarks(made),
+        notes=notes or remarks(made), outlook=Outlook.of(stated, K) if logged else None,
     )  # fmt: skip
 
 
