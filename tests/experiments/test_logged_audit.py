@@ -124,7 +124,10 @@ def test_without_designs_there_are_targets_and_blends():
     few, all_of_them = (
         showing.recall(problem_of(world, case), many, designs=so).shown for so in (False, True)
     )
-    assert set(few.names) <= {"the target", *(f"{part}% target, else baseline" for part in (50, 20, 10))}
+    assert set(few.names) <= {
+        "the target",
+        *(f"{part}% of the target, else baseline" for part in (50, 20, 10)),
+    }
     assert set(few.names) < set(all_of_them.names) or len(all_of_them.names) == len(few.names)
 
 
