@@ -21,6 +21,7 @@ import guarded_audit
 import guards
 import inthelimit
 import logged
+import logged_audit
 import logs
 import loops
 import losses_audit
@@ -71,6 +72,7 @@ LONG: dict[str, Callable[[], Table]] = {
     "bets-audit": bets_audit.table,
     "guarded-audit": guarded_audit.table,
     "unknown-audit": unknown_audit.table,
+    "logged-audit": logged_audit.table,
     "foreseen": foreseen.table,
     "coverage": coverage_table.table,
 }  # an hour or two

@@ -60,13 +60,18 @@ class Chosen(NamedTuple):
             self.policies.append(np.array(policy))
 
 
-def recall(problem: Problem, episodes: Iterable[Episode]) -> History:
-    """Logged baseline episodes as sums; where transitions are unknown, with what they show of policies."""
+def recall(problem: Problem, episodes: Iterable[Episode], designs: bool = True) -> History:
+    """Logged baseline episodes as sums; where transitions are unknown, with what they show of policies.
+
+    Without `designs` these are the targets and their blends with the baseline: that is much faster.
+    """
     if problem.mdp.known or not isinstance(episodes, Iterable):
         return History.of(problem, episodes)
     many = episodes if isinstance(episodes, Columns) else list(episodes)
     history = History.of(problem, many)
-    return replace(history, shown=shown(problem, columns(problem, many))) if len(many) >= FEWEST else history
+    if len(many) < FEWEST:
+        return history
+    return replace(history, shown=shown(problem, columns(problem, many), designs))
 
 
 def shown_by(problem: Problem, history: History | None) -> Shown | None:
@@ -102,7 +107,7 @@ def columns(problem: Problem, many: Any) -> Columns:
     )  # fmt: skip
 
 
-def shown(problem: Problem, many: Columns) -> Shown | None:
+def shown(problem: Problem, many: Columns, designs: bool = True) -> Shown | None:
     """What a log shows; None where it shows nothing that could be played."""
     if any(np.isnan(many.constraints[rail.name]).any() for rail in problem.rails):
         return None  # what was not measured may have been chosen
@@ -116,12 +121,14 @@ def shown(problem: Problem, many: Columns) -> Shown | None:
     designer = setup.designer
     assert isinstance(designer, FrequencyDesigner)
     work = designer.work(facts, setup.variance(state.sums.rewards))
-    chosen = policies(setup, designer, work, facts.counts / max(cut, 1))
+    chosen = policies(setup, designer, work, facts.counts / max(cut, 1), PARTS if designs else ())
     means = gained(read_only(work.seen), read_only(facts.counts)).reshape(work.seen.shape)
     return Looking(setup, facts.model, means, chosen).at(first, second)
 
 
-def policies(setup: Setup, designer: FrequencyDesigner, work: Work, usual: Floats) -> Chosen:
+def policies(
+    setup: Setup, designer: FrequencyDesigner, work: Work, usual: Floats, parts: Iterable[float]
+) -> Chosen:
     """The targets, and designs for campaigns of several lengths, as asked and blended with the targets."""
     problem, mdp, chosen = setup.problem, setup.problem.mdp, Chosen([], [])
     for name, target in problem.targets.items():
@@ -136,7 +143,7 @@ def policies(setup: Setup, designer: FrequencyDesigner, work: Work, usual: Float
                          for rail, mean in zip(problem.rails, work.seen, strict=True)])  # fmt: skip
     free = np.array([rail.promise.of_episode(1.0, float(np.sum(mdp.factors)))[0] for rail in problem.rails])
     for said, line in (("within the guardrails", required), ("without them", free)):
-        for part in PARTS:
+        for part in parts:
             design = tried_only(offset(designer, work, line, part and usual / part), reference, base)
             name = f"a design {said}" if part == 0.0 else f"a design {said} for {part:.0%} of the log"
             for blend in BLENDS:

@@ -12,7 +12,6 @@ import numpy as np
 
 from saver.collect import Campaign, Trial
 from saver.errors import AssumptionWarning
-from saver.problem.bellman import onward, values
 from saver.problem.episode import Episode
 from saver.simulator.feedback import Feedback
 from saver.simulator.player import Player
@@ -56,7 +55,6 @@ class Post:
         self.account, self.rng = account, rng
         self.waiting: list[Letter] = []  # in the order of asking
         self.lost = self.settled = self.vetoed = 0
-        self._ahead: dict[Any, Any] = {}  # what policies are worth from each state on, [L + 1, S]
 
     def send(self, trial: Trial) -> Episode | None:
         """A trial goes out; what happened in it, where it has started."""
@@ -149,12 +147,7 @@ class Post:
         safe = trial.kind == "baseline"
         if safe and not letter.learned:
             return
-        key, mdp = trial.follows.key, truth.scenario.world.mdp
-        if key not in self._ahead:
-            table = truth.stage.grid.adopted(trial.follows).table()
-            self._ahead[key] = values(mdp, table, truth.means[0])[1]
-        mean = truth.means[0][start, action]
-        promised = mean + mdp.discount * float(onward(mdp, self._ahead[key])[start, action]) - letter.worth
+        promised = truth.ahead(trial.follows, start, action) - letter.worth
         letter.promises = -promised if safe else promised
 
     def _is_vetoed(self, letter: Letter) -> bool:

@@ -12,7 +12,7 @@ from saver._types import Floats, Ints
 from saver.collect import Collector, Knowledge, Trial
 from saver.play import Stage
 from saver.play.policy import Policy
-from saver.problem.bellman import question, value as bellman_value
+from saver.problem.bellman import onward, question, value as bellman_value, values
 from saver.problem.world import Scenario
 
 
@@ -44,6 +44,7 @@ class Truth:
         self.baselines = [bellman_value(model, problem.baseline, mean) for mean in self.means]
         self.stage = Stage(world.mdp)
         self.safe = self.stage.play(scenario.problem.baseline)
+        self._ahead: dict[Any, Any] = {}  # what policies are worth from each state of step 1 on, [S]
 
     @property
     def baseline(self) -> float:
@@ -60,6 +61,15 @@ class Truth:
     def worth(self, policy: Policy | Floats) -> float:
         """V_c of a policy, of the first guardrail."""
         return float(self.worths(policy)[0])
+
+    def ahead(self, follows: Policy, start: int, action: int) -> float:
+        """What an episode of a policy is worth that begins like that, of the first guardrail."""
+        mdp = self.scenario.world.mdp
+        if follows.key not in self._ahead:
+            table = self.stage.grid.adopted(follows).table()
+            self._ahead[follows.key] = values(mdp, table, self.means[0])[1]
+        onwards = float(onward(mdp, self._ahead[follows.key])[start, action])
+        return float(self.means[0][start, action]) + mdp.discount * onwards
 
     def promised(self, trial: Trial) -> float:
         """V_c of what the promise counts a trial as, likewise."""
