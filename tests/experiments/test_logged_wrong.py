@@ -94,7 +94,7 @@ def bottom_too_high(patch):
 
 def second(many):
     """The rows of the part that shows something."""
-    rows = np.random.default_rng(showing.SHUFFLED).permutation(len(many))
+    rows = np.random.default_rng(showing.seed_of(many)).permutation(len(many))
     return many.select(rows >= int(showing.FIRST * len(many)))
 
 

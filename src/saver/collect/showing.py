@@ -7,6 +7,7 @@ its first episode on.
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Iterable
 from dataclasses import replace
@@ -39,7 +40,6 @@ STALE = (
 FEWEST = 200  # episodes
 FIRST = 1 / 3  # of the log
 TUNED, USED = 5_000, 100_000  # episodes by which looks are chosen, and that show something, at most
-SHUFFLED = 16  # a seed
 PARTS = (0.0, 1.0, 0.1)  # designs for a campaign that is long, as long as the log, a tenth of that
 BLENDS = (0.5, 1.0)  # of a design with the targets: the rest of an action's probability
 TAMED = (0.5, 0.2, 0.1)  # of a design, or of the targets, with the baseline
@@ -113,7 +113,7 @@ def shown(problem: Problem, many: Columns, designs: bool = True) -> Shown | None
         return None  # what was not measured may have been chosen
     n = len(many)
     cut, end = int(FIRST * n), min(n, int(FIRST * n) + USED)
-    rows = np.random.default_rng(SHUFFLED).permutation(n)  # it may stand in any order, that of outcomes too
+    rows = np.random.default_rng(seed_of(many)).permutation(n)  # it may stand in order of outcomes
     first, second = many.select(rows < cut), many.select((rows >= cut) & (rows < end))
     seen = replace(problem, history=None)
     setup, state = begun(replace(seen, history=History.of(seen, first)), "saver-opt", len(second))
@@ -124,6 +124,14 @@ def shown(problem: Problem, many: Columns, designs: bool = True) -> Shown | None
     chosen = policies(setup, designer, work, facts.counts / max(cut, 1), PARTS if designs else ())
     means = gained(read_only(work.seen), read_only(facts.counts)).reshape(work.seen.shape)
     return Looking(setup, facts.model, means, chosen).at(first, second)
+
+
+def seed_of(many: Columns) -> int:
+    """A number that all of a log decides: its parts have nothing to do with the order in which it stands."""
+    found = hashlib.blake2b(digest_size=8)
+    for part in (many.states, many.actions, many.rewards, *many.constraints.values()):
+        found.update(np.ascontiguousarray(part).tobytes())
+    return int.from_bytes(found.digest(), "little")
 
 
 def policies(
