@@ -48,7 +48,7 @@ def test_from_a_log_to_a_diagnosis_and_a_verdict(folder, tmp_path, capsys, log):
     assert stated.first.tolist() == [[0.0, 1.0]] * 4
     code, shown, _ = run(capsys, "diagnose", out, "--episodes", "500", "--seconds", "1")
     assert code == 0
-    assert "history of 2,000 episodes" in shown
+    assert shown.startswith("2,000 logged episodes, 500 to come, with saver-opt\n")
     code, shown, _ = run(capsys, "evaluate", out, folder / log, "--json")
     assert code == 0
     found = json.loads(shown)["target"]

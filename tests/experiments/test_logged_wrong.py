@@ -89,7 +89,7 @@ def clipped(patch):
 
 
 def bottom_too_high(patch):
-    patch.setattr(Worth, "bottom", lambda self, most, fall, low, g: float(self.V[0, 0]) - 0.05)
+    patch.setattr(Worth, "bottom", lambda self, most, fall, low, g: float(self.V[0, 0]) - 0.01)
 
 
 def second(many):

@@ -49,11 +49,11 @@ def shown(
         check_picture(plot, "--plot")
     with _opened(url, name) as campaign:
         facts = {"name": campaign.name, **_counted(campaign), **_answers(campaign)}
-        if not campaign.done:
-            facts["next"] = str(campaign.why()).splitlines()
+        lines = [] if campaign.done else str(campaign.why()).splitlines()
         if plot is not None:
             facts["plot"] = str(campaign.plot(plot))
-    show.result(json, facts, rows=[("", ""), *((key, _said(value)) for key, value in facts.items())])
+    rows = [("", ""), *((key, _said(value)) for key, value in facts.items())]
+    show.result(json, facts | {"next": lines}, *lines, rows=rows)
 
 
 @app.command()
@@ -181,6 +181,6 @@ def _time(seconds: float) -> str:
 
 def _said(value: Any) -> str:
     if isinstance(value, list):
-        return (" to " if isinstance(value[0], float) else "; ").join(map(_said, value))
+        return " to ".join(map(_said, value))
     form = "," if isinstance(value, int) else ".4g" if isinstance(value, float) else ""
     return "" if value is None else format(value, form)
