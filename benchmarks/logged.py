@@ -29,7 +29,7 @@ collector was told the true transitions, its data estimated in the same way (as 
 `told`, that of the collector that was told them and whose estimate uses them too: what the log's own moves
 leave open is gone then, which no way of collecting can do. `of the log` is the error before the campaign.
 """
-RUNS, EPISODES, ERRORS = 3, 300, 40
+RUNS, EPISODES, ERRORS = 2, 300, 20
 GRID = [(4, 3), (8, 4), (16, 8), (64, 20)]  # states, horizon
 
 

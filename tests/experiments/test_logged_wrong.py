@@ -209,7 +209,9 @@ IN_TURN = Collector(design=in_turn, replan=1.001, explore="none", track="sample"
 WRONG = {
     "a stop that adds nothing": (stops_add_nothing, by_floors, hidden, case_of("", logged=2000)),
     "weights clipped": (clipped, by_floors, hidden, case_of("", logged=2000)),
-    "bottom too high": (bottom_too_high, by_floors, lambda: disasters("constraint", 0.05), case_of("", logged=1000)),
+    "bottom too high": (
+        bottom_too_high, by_floors, lambda: disasters("constraint", 0.05), case_of("", logged=1000),
+    ),
     "chosen by the second part": (chosen_by_the_second_part, by_floors, even, case_of("", logged=400)),
     "the level not split": (not_split, by_floors, even, case_of("", value="learned", logged=400)),
     "floors of another policy": (of_another, by_campaigns, arms, case_of("", 0.05, 0.9)),
