@@ -45,7 +45,11 @@ class Part(usual_code):  # type: ignore[misc, valid-type]
 
     def _optimize_final_module(self) -> None:
         """Cheaply: its callers are optimised as a whole."""
-        options = {"loop_vectorize": False, "slp_vectorize": False, "opt": self._codegen._opt_level}
+        options = {
+            "loop_vectorize": self._codegen._loopvect,
+            "slp_vectorize": False,
+            "opt": self._codegen._opt_level,
+        }
         passes, builder = self._codegen._module_pass_manager(**options, cost="cheap")
         passes.run(self._final_module, builder)
 
