@@ -40,6 +40,7 @@ STALE = (
 FEWEST = 200  # episodes
 FIRST = 1 / 3  # of the log
 TUNED, USED = 5_000, 100_000  # episodes by which looks are chosen, and that show something, at most
+ODD = np.uint64(0x9E3779B97F4A7C15)  # mixes bits
 PARTS = (0.0, 1.0, 0.1)  # designs for a campaign that is long, as long as the log, a tenth of that
 BLENDS = (0.5, 1.0)  # of a design with the targets: the rest of an action's probability
 TAMED = (0.5, 0.2, 0.1)  # of a design, or of the targets, with the baseline
@@ -113,7 +114,7 @@ def shown(problem: Problem, many: Columns, designs: bool = True) -> Shown | None
         return None  # what was not measured may have been chosen
     n = len(many)
     cut, end = int(FIRST * n), min(n, int(FIRST * n) + USED)
-    rows = np.random.default_rng(seed_of(many)).permutation(n)  # it may stand in order of outcomes
+    rows = places_of(many)
     first, second = many.select(rows < cut), many.select((rows >= cut) & (rows < end))
     seen = replace(problem, history=None)
     setup, state = begun(replace(seen, history=History.of(seen, first)), "saver-opt", len(second))
@@ -126,12 +127,19 @@ def shown(problem: Problem, many: Columns, designs: bool = True) -> Shown | None
     return Looking(setup, facts.model, means, chosen).at(first, second)
 
 
-def seed_of(many: Columns) -> int:
-    """A number that all of a log decides: its parts have nothing to do with the order in which it stands."""
-    found = hashlib.blake2b(digest_size=8)
-    for part in (many.states, many.actions, many.rewards, *many.constraints.values()):
-        found.update(np.ascontiguousarray(part).tobytes())
-    return int.from_bytes(found.digest(), "little")
+def places_of(many: Columns) -> Any:
+    """A place for each episode, drawn by what all of them hold: the order of the file decides nothing."""
+    mixed = np.zeros(many.rows, dtype=np.uint64)
+    for part in (many.steps, many.states, many.actions, many.rewards, *many.constraints.values()):
+        bits = (np.asarray(part, dtype=np.float64) + 0.0).view(np.uint64)
+        mixed = (mixed ^ bits) * ODD
+        mixed ^= mixed >> np.uint64(29)
+    each = np.add.reduceat(mixed, many.offsets[:-1])
+    order = np.argsort(each, kind="stable")
+    seed = hashlib.blake2b(each[order].tobytes(), digest_size=8).digest()
+    places = np.empty(len(many), dtype=np.int64)
+    places[order] = np.random.default_rng(int.from_bytes(seed, "little")).permutation(len(many))
+    return places
 
 
 def policies(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from saver.collect.decide import decide
-from saver.collect.events import Trial
+from saver.collect.events import Asked, Trial
 from saver.collect.setup import Setup
-from saver.collect.state import State, shown_of
+from saver.collect.state import State, policy_of, shown_of
 from saver.play.policy import Policy
 from saver.problem.guardrail import Rail
 
@@ -75,6 +75,7 @@ class Why:
         return "\n".join([lines[0], *(f"  {need}" for need in self.needs)])
 
 
+SAVING = "the baseline, whose share of the plan puts aside what other policies may cost"
 PLAYED = {
     "explore": "an exploration",
     "design": "the design",
@@ -84,32 +85,45 @@ PLAYED = {
 
 
 def why(setup: Setup, state: State, trial: Trial | None) -> Why:
-    """Of a trial that is out, or of the next one: by what is known now."""
+    """Of a trial that is out, which has been paid for, or of the next one: by what is known now."""
     if trial is None:
         event = decide(setup, state)
-        return _of(setup, state, event.number, event.kind, named(setup, shown_of(event), event.kind))
-    at = next((i for i, one in enumerate(setup.known) if one.key == trial.follows.key), None)
-    return _of(setup, state, trial.number, trial.kind, named(setup, at, trial.kind))
+        at, kind, number = shown_of(event), event.kind, event.number
+        follows = policy_of(
+            setup, event.policy, event.by_step, planned(setup, state, event), state.exploration
+        )
+    else:
+        follows, kind, number = trial.follows, trial.kind, trial.number
+        at = next((i for i, one in enumerate(setup.known) if one.key == follows.key), None)
+    if kind == "baseline":
+        return held_up(setup, state, number)
+    named = PLAYED[kind] if at is None else str(setup.shown.names[at])
+    needs = (need(setup, state, row.rail, follows) for row in setup.rail_books if row.used)
+    paid = tuple(one if trial is None else replace(one, short=0.0, episodes=0.0) for one in needs)
+    return Why(number, kind, named, "", "", paid)
 
 
-def named(setup: Setup, shown: int | None, kind: str) -> str:
-    """What a trial plays, in words."""
-    return PLAYED[kind] if shown is None or kind == "baseline" else str(setup.shown.names[shown])
+def planned(setup: Setup, state: State, event: Asked) -> Policy | None:
+    """The plan that a decision follows."""
+    if event.plan is not None:
+        return Policy(setup.stage.grid, event.plan.by_step, event.plan.rows)
+    return None if state.following is None else state.following.policy
 
 
-def _of(setup: Setup, state: State, number: int, kind: str, policy: str) -> Why:
-    """By what each guardrail says of what was wanted."""
-    best, said, needs = math.inf, policy, tuple[Need, ...]()
+def held_up(setup: Setup, state: State, number: int) -> Why:
+    """Of a baseline trial: what is the nearest to being afforded."""
+    best, said, needs = math.inf, "", tuple[Need, ...]()
     for words, follows in candidates(setup, state):
         found = tuple(need(setup, state, row.rail, follows) for row in setup.rail_books if row.used)
         far = max((one.short / _unit(setup, one.name) for one in found), default=0.0)
         if far < best:
             best, said, needs = far, words, found
     short = [one for one in needs if one.short > 0.0]
-    if kind != "baseline" or not short:
-        return Why(number, kind, policy, "", "", needs)
+    if not short:
+        saves = setup.known and setup.collector.design == "exact"
+        return Why(number, "baseline", SAVING if saves else PLAYED["baseline"], "", "", needs)
     worst = max(short, key=lambda one: one.short / _unit(setup, one.name))
-    return Why(number, kind, policy, said, worst.name, needs)
+    return Why(number, "baseline", PLAYED["baseline"], said, worst.name, needs)
 
 
 def candidates(setup: Setup, state: State) -> list[tuple[str, Policy]]:
