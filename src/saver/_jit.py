@@ -45,13 +45,7 @@ class Part(usual_code):  # type: ignore[misc, valid-type]
 
     def _optimize_final_module(self) -> None:
         """Cheaply: its callers are optimised as a whole."""
-        options = {
-            "loop_vectorize": self._codegen._loopvect,
-            "slp_vectorize": False,
-            "opt": self._codegen._opt_level,
-        }
-        passes, builder = self._codegen._module_pass_manager(**options, cost="cheap")
-        passes.run(self._final_module, builder)
+        self._codegen.optimised(self._final_module)
 
 
 class Parts(usual_generator):  # type: ignore[misc, valid-type]
@@ -63,6 +57,12 @@ class Parts(usual_generator):  # type: ignore[misc, valid-type]
         self.__dict__.update(usual.__dict__)
 
     def _add_module(self, module: Any) -> None: ...
+
+    def optimised(self, module: Any) -> None:
+        """The cheap ones of the usual passes."""
+        options = {"loop_vectorize": self._loopvect, "slp_vectorize": False, "opt": self._opt_level}
+        passes, builder = self._module_pass_manager(**options, cost="cheap")
+        passes.run(module, builder)
 
     def set_env(self, name: str, env: Any) -> None: ...
 

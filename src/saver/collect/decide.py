@@ -60,11 +60,11 @@ def decide(setup: Setup, state: State) -> Asked:
             plan = following(setup, made, state.more)
         candidate = design(setup, state, plan)
     follows = policy_of(setup, *candidate[1:], None if plan is None else plan.policy, explored)
-    else_shown = made or state.plan
-    if candidate.kind == "design" and else_shown is not None and else_shown.sooner:
-        candidate, follows = shown_first(setup, state, else_shown)
+    newest = made or state.plan
+    if candidate.kind == "design" and newest is not None and newest.sooner:
+        candidate, follows = shown_first(setup, state, newest)
     elif not affordable(setup, state, follows):
-        candidate, follows = fall_back(setup, state, else_shown)
+        candidate, follows = fall_back(setup, state, newest)
     draws: Any = None
     stream: tuple[int, ...] = ()
     if not follows.sure:
@@ -72,7 +72,7 @@ def decide(setup: Setup, state: State) -> Asked:
         draws, stream = generator.random(setup.problem.mdp.horizon), words(generator.bit_generator)
     trial = Trial(state.asked + 1, candidate.kind, follows, draws)
     play, baseline = setup.promised(trial), trial.kind == "baseline"
-    believed = foreseen(setup, made or state.plan, trial)
+    believed = foreseen(setup, newest, trial)
     tickets = {
         name: keeper.freeze(state.books[name], play, baseline, believed.get(name))
         for name, keeper in setup.keepers.items()
@@ -130,28 +130,18 @@ def new_plan(setup: Setup, state: State) -> Plan:
     number, before, warm = state.asked + 1, state.following, None
     if before is not None:
         warm = before.plan.warm if setup.problem.mdp.known else before.policy.table()
-    made = setup.designer.design(
-        statistics(setup, state), setup.variance(state.sums.rewards), required(setup, state),
-        pace(setup, state), warm,
-    )  # fmt: skip
+    facts, variance = statistics(setup, state), setup.variance(state.sums.rewards)
+    made = setup.designer.design(facts, variance, required(setup, state), pace(setup, state), warm)
     policy = setup.stage.grid.policy(made.policy)
     until = int(next_plan(number, float(setup.collector.replan)))
     reach = None if made.reach is None else made.reach[setup.stage.grid.step, setup.stage.grid.state]
     shares, sooner = None, False
     if setup.known and setup.collector.design == "exact" and setup.behind_gate:
-        shares, sooner = shares_of(setup, state, statistics(setup, state), made)
+        shares, sooner = shares_of(setup, state, facts, made)
     return Plan(
-        policy.by_step,
-        policy.rows,
-        until,
-        number,
-        made.warm,
-        reach,
-        made.needed,
-        made.foresight,
-        shares,
+        policy.by_step, policy.rows, until, number, made.warm, reach, made.needed, made.foresight, shares,
         sooner,
-    )
+    )  # fmt: skip
 
 
 def required(setup: Setup, state: State) -> Floats:

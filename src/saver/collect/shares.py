@@ -25,14 +25,9 @@ def shares_of(setup: Any, state: Any, facts: Any, made: Any) -> tuple[Floats, bo
     model, tables = facts.model, [*setup.shown.policies, problem.baseline]
     N = np.array([visits(model, table).ravel() for table in tables])
     room, gains = budgets_of(setup, state)
-    if made.price is None:
-        price = visits(model, problem.first).ravel() ** 2
-    else:
-        price = np.maximum(made.price, 0.0).ravel()
+    price = np.maximum(made.price, 0.0).ravel()
     seen = np.maximum(facts.counts.ravel(), START * left)
     found = solve(price, seen, left * N, left * gains, room)
-    if made.flow is None:
-        return found, False
     free = float(np.sum(price / (seen + left * made.flow.ravel())))
     return found, worth(price, seen, left * N, found) <= ENOUGH * free
 
@@ -49,9 +44,8 @@ def budgets_of(setup: Any, state: Any) -> tuple[Floats, Floats]:
         if row.used is None:
             continue
         ledger, book = setup.ledgers[row.used], state.books[row.used]
-        credit = min(row.rail.credit_at(value) for value in ledger.values(book))
         room.append(ledger.known(book))
-        gains.append([*setup.shown.floors[row.rail.name], credit])
+        gains.append([*setup.shown.floors[row.rail.name], ledger.credit(book)])
     return np.array(room), np.array(gains).reshape(len(room), -1)
 
 

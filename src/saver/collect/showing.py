@@ -235,7 +235,7 @@ class Looking:
             promised, bet = looks(one, base, old, rail, level, len(new))
             value = float(np.mean(base.V[0][old.states[:, 0]]))
             if not rail.learned:
-                promised -= max(rail.required_at(rail.low), rail.required_at(rail.high))
+                promised -= rail.most_required
             hope.append(promised + HOPELESS * max(rail.credit_at(value), 0.0) >= 0.0)
             found.append((one, bet))
         return found if all(hope) or i < len(self.problem.targets) else None

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 from saver.collect.decide import decide
 from saver.collect.events import Asked, Trial
 from saver.collect.setup import Setup
 from saver.collect.state import State, policy_of, shown_of
+from saver.play import Play
 from saver.play.policy import Policy
-from saver.problem.guardrail import Rail
+from saver.safety import Ledger
 
 
 @dataclass(frozen=True)
@@ -98,9 +100,10 @@ def why(setup: Setup, state: State, trial: Trial | None) -> Why:
     if kind == "baseline":
         return held_up(setup, state, number)
     named = PLAYED[kind] if at is None else str(setup.shown.names[at])
-    needs = (need(setup, state, row.rail, follows) for row in setup.rail_books if row.used)
-    paid = tuple(one if trial is None else replace(one, short=0.0, episodes=0.0) for one in needs)
-    return Why(number, kind, named, "", "", paid)
+    needs = needs_of(setup, state, follows)
+    if trial is not None:
+        needs = tuple(replace(one, short=0.0, episodes=0.0) for one in needs)
+    return Why(number, kind, named, "", "", needs)
 
 
 def planned(setup: Setup, state: State, event: Asked) -> Policy | None:
@@ -114,7 +117,7 @@ def held_up(setup: Setup, state: State, number: int) -> Why:
     """Of a baseline trial: what is the nearest to being afforded."""
     best, said, needs = math.inf, "", tuple[Need, ...]()
     for words, follows in candidates(setup, state):
-        found = tuple(need(setup, state, row.rail, follows) for row in setup.rail_books if row.used)
+        found = needs_of(setup, state, follows)
         far = max((one.short / _unit(setup, one.name) for one in found), default=0.0)
         if far < best:
             best, said, needs = far, words, found
@@ -135,13 +138,17 @@ def candidates(setup: Setup, state: State) -> list[tuple[str, Policy]]:
     return [("the target", setup.stage.grid.policy(setup.problem.first))]
 
 
-def need(setup: Setup, state: State, rail: Rail, follows: Policy) -> Need:
-    """What a guardrail says of a policy now."""
-    row = next(one for one in setup.rail_books if one.rail is rail)
-    ledger, book = setup.ledgers[str(row.used)], state.books[str(row.used)]
-    play, sign = setup.stage.play(follows), rail.sign
+def needs_of(setup: Setup, state: State, follows: Policy) -> tuple[Need, ...]:
+    """What the guardrails behind the gate say of a policy now."""
+    play = setup.stage.play(follows)
+    return tuple(need(used, state.books[book], play) for book, used in setup.behind_gate.items())
+
+
+def need(ledger: Ledger, book: Any, play: Play) -> Need:
+    """What one says."""
+    rail, sign = ledger.rail, ledger.rail.sign
     budget, after, value = ledger.budget(book), ledger.next(book, play), ledger.value(book)
-    credit = min(rail.credit_at(one) for one in ledger.values(book))
+    credit = ledger.credit(book)
     short = (
         max(0.0, -after)
         if math.isfinite(after)

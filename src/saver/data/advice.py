@@ -16,6 +16,7 @@ from saver.estimate.log import seen_moves
 from saver.kernels.bounds.moves import Moves, lowest, radius
 from saver.problem import Problem, weights
 from saver.problem.bellman import by_step
+from saver.safety import Ledger
 from saver.safety.argument import Box
 
 SELDOM = 30  # samples: a mean of fewer is hardly known
@@ -79,18 +80,19 @@ def _models(fitted: Any, problem: Problem, c: Floats) -> list[str]:
             "model: mdp takes what was seen for the truth, and no interval or promise counts that; "
             "model='unknown' does"
         ]
-    lines, history = [], problem.history
+    lines, history, (setup, state) = [], problem.history, begun(problem, "saver-opt", EPISODES)
     if history is None or history.shown is None:
         lines.append("model: unknown. The log does not show what policies are worth: it is too short, or not")
         lines.append("  all of it measured")
     else:
-        share = _baseline_share(problem)
+        plan = new_plan(setup, state)
+        share = 1.0 if plan.shares is None else float(plan.shares[-1])
         part = {0.0: "none", 1.0: "all"}.get(round(share, 3), f"about {share:.0%}")
         lines.append(
             f"model: unknown, with what the log shows of {len(history.shown.names)} policies: {part} of "
             f"{EPISODES:,} episodes would be the baseline's"
         )
-    first = max(_first_trial(problem))
+    first = max(_first_trial(used, state.books[book]) for book, used in setup.behind_gate.items())
     after = "never" if math.isinf(first) else f"after about {first:,.0f} baseline episodes"
     lines.append(f"  by returns alone another policy could run {after}")
     one, moments = fitted.off_policy(problem.first).certainty, fitted.sums.rewards
@@ -104,22 +106,10 @@ def _models(fitted: Any, problem: Problem, c: Floats) -> list[str]:
     return lines
 
 
-def _baseline_share(problem: Problem) -> float:
-    """Of the episodes of a campaign, as its first plan has it."""
-    plan = new_plan(*begun(problem, "saver-opt", EPISODES))
-    return 1.0 if plan.shares is None else float(plan.shares[-1])
-
-
-def _first_trial(problem: Problem) -> list[float]:
-    """Baseline episodes until a trial at its least can be afforded, of each guardrail."""
-    setup, state = begun(problem, "saver-opt", EPISODES)
-    found = []
-    for row in setup.rail_books:
-        ledger, book = setup.ledgers[str(row.used)], state.books[str(row.used)]
-        credit = min(row.rail.credit_at(value) for value in ledger.values(book))
-        short = ledger.required(book) - ledger.floor_value(setup.baseline_play)
-        found.append(math.ceil(short / credit) if credit > 0.0 else math.inf)
-    return found
+def _first_trial(ledger: Ledger, book: Any) -> float:
+    """Baseline episodes until a trial at the least that an episode can be worth can be afforded."""
+    credit, least = ledger.credit(book), ledger.floor_value(ledger.stage.play(ledger.problem.baseline))
+    return math.ceil((ledger.required(book) - least) / credit) if credit > 0.0 else math.inf
 
 
 def _pairwise(fitted: Any, problem: Problem) -> list[str]:

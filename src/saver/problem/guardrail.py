@@ -130,6 +130,11 @@ class Rail:
         return self.required_at(self.value)
 
     @property
+    def most_required(self) -> float:
+        """The same at the worse end of where the baseline's value lies."""
+        return max(self.required_at(self.low), self.required_at(self.high))
+
+    @property
     def credit(self) -> float:
         """What a baseline episode then adds to the budget."""
         return self.credit_at(self.value)

@@ -99,8 +99,7 @@ class FromLog(Ledger):
         found = self.shown(play)
         if found is not None:
             return found
-        ends = self.rail.low, self.rail.high
-        return self.floor_value(play) - max(self.rail.required_at(value) for value in ends)
+        return self.floor_value(play) - self.rail.most_required
 
     def freeze(self, book: Any, play: Play, baseline: bool, believed: float | None = None) -> LogTicket:
         """What is known of a trial before it runs."""
@@ -148,7 +147,7 @@ class FromLog(Ledger):
 
     def known(self, book: Any) -> float:
         """The budget that the log shows alone."""
-        credit = min(self.rail.credit_at(value) for value in self.values(book))
+        credit = self.credit(book)
         safe = (book.baseline_told + book.safe_ran) * credit + book.safe_may * min(0.0, credit)
         out = sum(min(0.0, credit) if ticket.baseline else ticket.cost for ticket in book.out.values())
         return float(safe + book.shown + book.lost + out)

@@ -129,6 +129,10 @@ class Ledger(ABC):
         found = self.values(book)
         return found[0] if len(found) == 1 else (found[0] + found[1]) / 2
 
+    def credit(self, book: Any) -> float:
+        """What a baseline episode adds at least, wherever V0 lies."""
+        return min(self.rail.credit_at(value) for value in self.values(book))
+
     def required(self, book: Any) -> float:
         """What an episode must earn on average, if V0 is as believed."""
         return self.rail.required_at(self.value(book))
@@ -234,9 +238,9 @@ class Ledger(ABC):
 
         Nothing can be spent before it is known that baseline episodes earn.
         """
-        values = self.values(book)
-        if min(self.rail.credit_at(value) for value in values) <= 0.0:
+        if self.credit(book) <= 0.0:
             return -math.inf
+        values = self.values(book)
         return min(self.spendable_at(book, value) + low - self.rail.required_at(value) for value in values)
 
     def shown(self, play: Play) -> float | None:

@@ -170,8 +170,9 @@ def looks(one: Worth, base: Worth, log: Walked, rail: Rail, level: float, n: int
         top = base.V[0].max() + float(np.sum(_rises(base, high, log.discount)))
         beside.append((base, base.summed(log, math.inf, math.inf), top))
     for most, fall, U in ((c, k * sd, one.summed(log, c, k * sd)) for c in MOST for k in FALLS):
+        least = one.bottom(most, fall, low, log.discount) - r0
         for other, Y, most_of_Y in beside:
-            D, bottom = U - r0 - r1 * Y, one.bottom(most, fall, low, log.discount) - r0 - r1 * most_of_Y
+            D, bottom = U - r0 - r1 * Y, least - r1 * most_of_Y
             mean, spread = float(D.mean()), max(float(D.std()), 1e-9)
             off = math.sqrt(2.0 * spread**2 * l / n) + (mean - bottom) * l / (3.0 * n)
             if mean - off > promised:
@@ -200,7 +201,7 @@ def surely(one: Worth, bet: Bet, log: Walked, rail: Rail, level: float) -> float
     found = below(D, bet.bottom, level, bet.rates) - cut_off(rail, (bet.most + abs(r1)) * steps)
     if rail.learned:
         return found
-    return found - max(rail.required_at(rail.low), rail.required_at(rail.high))
+    return found - rail.most_required
 
 
 def below(D: Floats, bottom: float, level: float, rates: Floats) -> float:
