@@ -28,6 +28,7 @@ from saver.problem.bellman import by_step, visits
 from saver.problem.checks import read_only
 from saver.problem.episode import Columns, Episode
 from saver.problem.floors import Shown, required_by
+from saver.problem.guardrail import Rail
 from saver.problem.history import History
 from saver.problem.statement import Problem
 from saver.safety.modelfree import LOG
@@ -211,7 +212,9 @@ class Looking:
         problem, mdp = self.problem, self.problem.mdp
         some = first.select(np.arange(len(first)) < TUNED)
         logs = [[Walked.of(mdp, part, rail) for part in (some, second)] for rail in problem.rails]
-        hoped = [self.looked(i, policy, logs) for i, policy in enumerate(self.chosen.policies)]
+        each = zip(problem.rails, self.means, strict=True)
+        bases = [self.worth(self.base, rail, mean) for rail, mean in each]
+        hoped = [self.looked(i, policy, bases, logs) for i, policy in enumerate(self.chosen.policies)]
         kept = [i for i, found in enumerate(hoped) if found is not None]
         parts = LOG / max(len(kept), 1)
         worths = [
@@ -225,13 +228,17 @@ class Looking:
             floors, required_by(problem), len(first), len(second),
         )  # fmt: skip
 
-    def looked(self, i: int, policy: Floats, logs: Any) -> list[tuple[Worth, Bet]] | None:
+    def worth(self, policy: Floats, rail: Rail, mean: Floats) -> Worth:
+        """What the first part says of a policy."""
+        mdp = self.problem.mdp
+        return Worth.of(policy, self.base, self.onward, mean, nothing_less(mdp, rail), mdp.discount)
+
+    def looked(self, i: int, policy: Floats, bases: list[Worth], logs: Any) -> list[tuple[Worth, Bet]] | None:
         """How to look at a policy, by the first part; None if that shows that nothing can come of it."""
-        mdp, found, hope = self.problem.mdp, [], []
-        for rail, mean, (old, new) in zip(self.problem.rails, self.means, logs, strict=True):
+        found, hope = [], []
+        for rail, mean, base, (old, new) in zip(self.problem.rails, self.means, bases, logs, strict=True):
             level = LOG * rail.level / len(self.chosen.policies)
-            make = (self.base, self.onward, mean, nothing_less(mdp, rail), mdp.discount)
-            one, base = Worth.of(policy, *make), Worth.of(self.base, *make)
+            one = self.worth(policy, rail, mean)
             promised, bet = looks(one, base, old, rail, level, len(new))
             value = float(np.mean(base.V[0][old.states[:, 0]]))
             if not rail.learned:

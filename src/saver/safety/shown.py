@@ -19,7 +19,7 @@ with probability at most `level` if m is not below it (betting: Waudby-Smith and
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,6 +45,7 @@ class Walked:
     actions: Ints  # [n, L]; 0 where it is over
     x: Floats  # [n, L], more is better, cut where there are no bounds; 0 where it is over
     discount: float
+    wholes: dict[Worth, Floats] = field(default_factory=dict, init=False, repr=False)  # see `Worth.whole`
 
     @classmethod
     def of(cls, mdp: Any, many: Any, rail: Rail) -> Walked:
@@ -123,6 +124,12 @@ class Worth:
             found - np.max(w * factors * steps, initial=0.0) - np.max(before * factors * stops, initial=0.0)
         )
 
+    def whole(self, log: Walked) -> Floats:
+        """U where nothing is stopped, worked out once: that of the baseline is beside every policy's."""
+        if self not in log.wholes:
+            log.wholes[self] = self.summed(log, math.inf, math.inf)
+        return log.wholes[self]
+
     def summed(self, log: Walked, most: float, fall: float) -> Floats:
         """U of each episode."""
         S, g = self.V.shape[1] - 1, log.discount
@@ -168,7 +175,7 @@ def looks(one: Worth, base: Worth, log: Walked, rail: Rail, level: float, n: int
     beside: list[tuple[Any, Floats, float]] = [(None, log.earned, high * (length if high > 0.0 else 1.0))]
     if r1 != 0.0:
         top = base.V[0].max() + float(np.sum(_rises(base, high, log.discount)))
-        beside.append((base, base.summed(log, math.inf, math.inf), top))
+        beside.append((base, base.whole(log), top))
     for most, fall, U in ((c, k * sd, one.summed(log, c, k * sd)) for c in MOST for k in FALLS):
         least = one.bottom(most, fall, low, log.discount) - r0
         for other, Y, most_of_Y in beside:
@@ -195,7 +202,7 @@ def surely(one: Worth, bet: Bet, log: Walked, rail: Rail, level: float) -> float
     Where V0 is known that is required at its worse end.
     """
     r0, r1 = rail.required_by if rail.learned else (0.0, 0.0)
-    Y = log.earned if bet.beside is None else bet.beside.summed(log, math.inf, math.inf)
+    Y = log.earned if bet.beside is None else bet.beside.whole(log)
     D = one.summed(log, bet.most, bet.fall) - r0 - r1 * Y
     steps = float(np.sum(log.discount ** np.arange(log.x.shape[1])))
     found = below(D, bet.bottom, level, bet.rates) - cut_off(rail, (bet.most + abs(r1)) * steps)
